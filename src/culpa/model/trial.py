@@ -1,0 +1,52 @@
+"""One engine launch under one configuration, its outcome, and where its evidence lies."""
+
+from dataclasses import dataclass, field
+
+from culpa.model.factor import Configuration
+from culpa.model.outcome import Exposure, Outcome, RootEvent, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What search may know of a trial: the configuration and how it ended. Nothing else counts as evidence.
+
+    `purpose` is the reason for which it was run (see `culpa.search`); `signature` is set for FAIL and OTHER.
+    """
+
+    configuration: Configuration
+    outcome: Outcome
+    purpose: str = "search"
+    signature: Signature | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A finished trial. Times are seconds; `verdict_delay_seconds` is root event to verdict, None on a pass.
+
+    `arm` is the name that a person recognises, `effective` what the engine said of itself after start-up,
+    `folder` the place of the evidence relative to the run's folder. `mismatches` say how the effective
+    configuration differs from the one that the arm claims (non-empty exactly if that made it untestable).
+    """
+
+    id: int
+    configuration: Configuration
+    outcome: Outcome
+    purpose: str
+    arm: str
+    reason: str = ""
+    signature: Signature | None = None
+    root: RootEvent | None = None
+    async_stack: bool = False
+    seconds: float = 0.0
+    start_seconds: float | None = None
+    verdict_delay_seconds: float | None = None
+    exposure: Exposure = field(default_factory=Exposure)
+    effective: tuple[tuple[str, str], ...] = ()
+    mismatches: tuple[str, ...] = ()
+    exit_code: int | None = None
+    folder: str = ""
+
+    def observation(self) -> Observation:
+        """The part of the trial that search may use."""
+        return Observation(self.configuration, self.outcome, self.purpose, self.signature, self.reason)

@@ -1,5 +1,6 @@
 """The nouns of culpa as frozen data classes. Pure: no I/O, no clock, no randomness."""
 
+from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvidence
 from culpa.model.factor import Configuration, Factor, LeftOut, Scope, all_safe, all_suspect
 from culpa.model.finding import (
     Conclusion,
@@ -12,14 +13,19 @@ from culpa.model.finding import (
     Status,
 )
 from culpa.model.launch import Arm, Launch
+from culpa.model.observer import Belief, Observer, TrialProgress, TrialStarted
 from culpa.model.outcome import Exposure, Incident, Outcome, RootEvent, Signature
+from culpa.model.plan import Plan, PlannedArm
 from culpa.model.trial import Observation, Trial
 
 __all__ = [
     "Arm",
+    "Belief",
+    "Commands",
     "Conclusion",
     "Configuration",
     "Count",
+    "Experiment",
     "ExperimentOutcome",
     "Exposure",
     "Factor",
@@ -31,12 +37,19 @@ __all__ = [
     "Level",
     "Member",
     "Observation",
+    "Observer",
+    "OtherFailure",
     "Outcome",
+    "Plan",
+    "PlannedArm",
     "RootEvent",
+    "RootEvidence",
     "Scope",
     "Signature",
     "Status",
     "Trial",
+    "TrialProgress",
+    "TrialStarted",
     "all_safe",
     "all_suspect",
 ]

@@ -1,0 +1,52 @@
+# Two commands do all the set-up: `make demo` runs the main job, `make test` passes the tests.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+RUN_OUT ?= culpa-runs/demo
+
+.PHONY: demo test lint types unit engine-test vllm-env bench clean
+
+# The main job on the embedded default engine: two settings of llama.cpp's server that are fine alone and
+# fatal together, among others that are harmless. Exit code 1 means "a failure was found", which is the point.
+demo: $(VENV)/.ready
+	@rm -rf $(RUN_OUT)
+	@$(BIN)/culpa isolate --out $(RUN_OUT) -- $(BIN)/culpa-llamacpp --ctx-size 1024 --batch-size 256 \
+	  --ubatch-size 128 --parallel 2 --cache-type-v q4_0 --flash-attn off --kv-unified --no-cont-batching; \
+	  code=$$?; [ $$code -eq 1 ] || exit $$(( code == 0 ? 3 : code ))
+
+test: lint types unit
+
+lint: $(VENV)/.ready
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.ready
+	$(BIN)/mypy
+
+unit: $(VENV)/.ready
+	$(BIN)/python -m pytest -q
+
+# Real engines: llama.cpp in this environment, vLLM's CPU build in one of its own.
+engine-test: $(VENV)/.ready vllm-env
+	CULPA_REQUIRE_ENGINES=1 $(BIN)/python -m pytest -q -m engine --timeout=1800
+
+vllm-env: .venvs/vllm/.ready
+
+.venvs/vllm/.ready: tests/real/vllm-requirements.txt
+	$(PYTHON) -m venv .venvs/vllm
+	.venvs/vllm/bin/python -m pip install -q -r $<
+	# These come along but do not match the CPU build's torch; the engine fails to import with them.
+	.venvs/vllm/bin/python -m pip uninstall -q -y torchvision torchaudio torchcodec
+	@touch $@
+
+bench: $(VENV)/.ready
+	$(BIN)/python -m benchmarks.harness
+
+$(VENV)/.ready: pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "culpa needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install -q -e '.[llamacpp,dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .venvs culpa-runs dist

@@ -1,0 +1,154 @@
+"""One folder a run: an append-only journal that survives a kill at any moment, and every trial's evidence.
+
+Layout of a run folder:
+    journal.jsonl      one JSON object a line, fsynced; the first is the header of the run
+    experiment.json    the machine-readable result (schema culpa.experiment/1), written at the end
+    report.md          the report for people, written at the end
+    trials/0001/       launch.sh, engine.log, kernel.log, effective.json, answers.jsonl, trial.json
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+JOURNAL_SCHEMA = "culpa.journal/1"
+JOURNAL = "journal.jsonl"
+EXPERIMENT = "experiment.json"
+REPORT = "report.md"
+
+
+class BadRunFolder(ValueError):
+    """The folder does not hold a run that can be resumed; the message is one line for the user."""
+
+
+class Journal:
+    """Append-only record of a run. Each entry is on disk before `append` returns."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._path = folder / JOURNAL
+
+    def append(self, kind: str, **content: Any) -> None:
+        """Write one entry. A torn last line, left by a kill in the middle of a write, is cut off first."""
+        line = json.dumps({"kind": kind, **content}, ensure_ascii=False, separators=(",", ":"))
+        with self._path.open("ab+") as file:
+            _cut_torn_line(file.fileno())
+            file.write(line.encode("utf-8", "replace") + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+
+    def entries(self) -> Iterator[dict[str, Any]]:
+        """All complete entries, oldest first. Raises BadRunFolder if one in the middle can't be read."""
+        raw = self._path.read_bytes() if self._path.exists() else b""
+        complete, _, _ = raw.rpartition(b"\n")
+        for number, line in enumerate(complete.split(b"\n"), start=1):
+            if not line.strip():
+                continue
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                raise BadRunFolder(f"{self._path}: line {number} is not JSON; the journal is damaged") from None
+            if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
+                raise BadRunFolder(f"{self._path}: line {number} is no journal entry")
+            yield entry
+
+
+def _cut_torn_line(descriptor: int) -> None:
+    """Cut an unfinished last line, which only a kill in the middle of a write leaves behind."""
+    end = os.lseek(descriptor, 0, os.SEEK_END)
+    keep = end
+    while keep > 0:
+        start = max(0, keep - 4096)
+        newline = os.pread(descriptor, keep - start, start).rfind(b"\n")
+        if newline >= 0:
+            keep = start + newline + 1
+            break
+        keep = start
+    if keep < end:
+        os.ftruncate(descriptor, keep)
+
+
+def create_run(folder: Path, header: Mapping[str, Any]) -> Journal:
+    """Make a run folder and write its header. Raises BadRunFolder if the folder already holds a run."""
+    if (folder / JOURNAL).exists():
+        raise BadRunFolder(f"{folder} already holds a run: choose another --out, or go on with --resume {folder}")
+    if folder.exists() and not folder.is_dir():
+        raise BadRunFolder(f"{folder} is not a folder: choose another --out")
+    try:
+        (folder / "trials").mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadRunFolder(f"can't make the run folder {folder}: {error.strerror}") from None
+    journal = Journal(folder)
+    journal.append("run", schema=JOURNAL_SCHEMA, **header)
+    return journal
+
+
+def open_run(folder: Path) -> tuple[Journal, dict[str, Any], list[dict[str, Any]]]:
+    """Open a run to go on with: the journal, its header, and the entries after it. Raises BadRunFolder."""
+    journal = Journal(folder)
+    entries = list(journal.entries())
+    if not entries:
+        raise BadRunFolder(f"{folder} holds no run: there is no {JOURNAL} in it")
+    header, *rest = entries
+    if header["kind"] != "run" or header.get("schema") != JOURNAL_SCHEMA:
+        raise BadRunFolder(f"{folder}: the journal is not of the schema {JOURNAL_SCHEMA}")
+    return journal, header, rest
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecord:
+    """What `culpa runs` shows of a run. `outcome` is None while no result was written."""
+
+    folder: Path
+    started: str
+    engine: str
+    command: str
+    trials: int
+    outcome: str | None
+    result: Mapping[str, Any] | None
+
+
+def list_runs(root: Path) -> list[RunRecord]:
+    """Every run below `root`, oldest first; folders that hold no readable run are passed over."""
+    records = []
+    for path in sorted(root.glob(f"*/{JOURNAL}")):
+        try:
+            _, header, entries = open_run(path.parent)
+        except BadRunFolder:
+            continue
+        result = read_result(path.parent)
+        records.append(
+            RunRecord(
+                folder=path.parent,
+                started=str(header.get("started", "")),
+                engine=str(header.get("engine", "")),
+                command=str(header.get("command", "")),
+                trials=sum(1 for entry in entries if entry["kind"] == "trial"),
+                outcome=str(result["outcome"]) if result and "outcome" in result else None,
+                result=result,
+            )
+        )
+    return sorted(records, key=lambda record: (record.started, record.folder.name))
+
+
+def read_result(folder: Path) -> dict[str, Any] | None:
+    """The run's experiment.json, or None while there is none."""
+    path = folder / EXPERIMENT
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None
+    return content if isinstance(content, dict) else None
+
+
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file so that a reader sees the old content or the new, never a part."""
+    scratch = path.with_name(f".{path.name}.{os.getpid()}")
+    with scratch.open("w", encoding="utf-8", errors="replace") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    scratch.replace(path)

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
-from culpa.engines.arguments import Grammar, mentions, without
+from culpa.engines.arguments import Grammar, appended, mentions, with_value, without
 from culpa.engines.catalogue import Catalogue
 from culpa.engines.conditions import Condition
 from culpa.engines.effective import differences, read_effective
 from culpa.engines.places import Context, read_level, write_level
 from culpa.engines.spelling import normalised
-from culpa.engines.tables import Along, FactorTable
+from culpa.engines.tables import Along, FactorTable, PortPlace
 from culpa.model import Configuration, Factor, Launch, LeftOut
 
 if TYPE_CHECKING:
@@ -224,6 +224,26 @@ class CatalogueAdapter:
             batch_tokens=_integer(effective.get("batch_tokens")),
             parallel=_integer(effective.get("parallel")),
         )
+
+    def set_place(self, place: PortPlace, launch: Launch, value: str) -> Launch:
+        """The launch with its port or host set by flag or variable; with several mentions, in all of them."""
+        if place.env is not None:
+            return launch.with_variable(place.env, value)
+        assert place.flag is not None
+        context = self.context(launch)
+        found = mentions(launch.argv, context.start, self.grammar, valued=[place.flag])
+        if not found:
+            return launch.with_argv(appended(launch.argv, context.start, (place.flag, value)))
+        for mention in reversed(found):
+            launch = launch.with_argv(with_value(launch.argv, mention, value))
+        return launch
+
+    def with_switch(self, launch: Launch, switch: str) -> Launch:
+        """The launch with a switch added, unless it has it."""
+        context = self.context(launch)
+        if mentions(launch.argv, context.start, self.grammar, switches=[switch]):
+            return launch
+        return launch.with_argv(appended(launch.argv, context.start, (switch,)))
 
     # --- helpers -------------------------------------------------------------------------------------------
 

@@ -1,0 +1,5 @@
+"""Where trials run."""
+
+from culpa.executors.local import Executor, LocalExecutor, RunningEngine
+
+__all__ = ["Executor", "LocalExecutor", "RunningEngine"]

@@ -1,0 +1,133 @@
+"""The next configuration by expected information: which trial splits the hypotheses best for its cost."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from culpa.search.evidence import Evidence
+from culpa.search.hypotheses import NEVER, Floats, Masks
+from culpa.search.posterior import Posterior, misfit_rate
+
+_KEPT = 3000  # hypotheses that the choice looks at, the weightiest first; the rest hold next to no weight
+_DENSITIES = (0.35, 0.5, 0.65, 0.8, 0.9)
+_PER_DENSITY = 30
+_CLIMBERS = 6
+_CLIMBS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A configuration, the chance that it fails, the bits that it is expected to tell, and its score."""
+
+    mask: int
+    failing: float
+    bits: float
+    score: float
+
+
+def entropy(rate: Floats) -> Floats:
+    """Entropy of yes-or-no outcomes with these rates, in bits."""
+    inside = np.clip(rate, 1e-12, 1.0 - 1e-12)
+    return np.asarray(-inside * np.log2(inside) - (1.0 - inside) * np.log2(1.0 - inside))
+
+
+class Predictor:
+    """Predicts outcomes from a posterior, and the information that each would give."""
+
+    def __init__(self, posterior: Posterior, evidence: Evidence) -> None:
+        self._evidence = evidence
+        weight = posterior.weight
+        if weight.size > _KEPT:
+            kept = np.argpartition(weight, weight.size - _KEPT)[-_KEPT:]
+            kept = np.sort(kept[weight[kept] > 0.0])
+        else:
+            kept = np.flatnonzero(weight > 0.0)
+        total = float(weight[kept].sum()) + posterior.misfit
+        self._weight = weight[kept] / total
+        self._misfit = posterior.misfit / total
+        self._first = posterior.hypotheses.first[kept]
+        self._second = posterior.hypotheses.second[kept]
+        self._paired = bool((self._second != np.uint64(NEVER)).any())
+        self._known = [np.uint64(mask) for mask in posterior.hypotheses.known]
+        rate, false_rate = posterior.rate[kept], posterior.false_rate[kept]
+        self._outside = float(self._weight @ false_rate)
+        self._outside_entropy = float(self._weight @ entropy(false_rate))
+        # By hypothesis: what covering a configuration adds to its failure rate and to the entropy left.
+        self._gain = np.stack(
+            [self._weight * (rate - false_rate), self._weight * (entropy(rate) - entropy(false_rate))], axis=1
+        )
+
+    def predict(self, masks: Sequence[int]) -> tuple[Floats, Floats]:
+        """The chance that each configuration fails, and the expected information in bits."""
+        columns: Masks = np.array(list(masks), dtype=np.uint64)[:, None]
+        covered = (columns & self._first) == self._first
+        if self._paired:
+            covered |= (columns & self._second) == self._second
+        for mask in self._known:
+            covered |= (columns & mask) == mask
+        added = covered.astype(np.float64) @ self._gain
+        own = np.array([misfit_rate(self._evidence.by_mask.get(mask)) for mask in masks])
+        failing = self._outside + added[:, 0] + self._misfit * own
+        left = self._outside_entropy + added[:, 1] + self._misfit * entropy(own)
+        return failing, np.maximum(entropy(failing) - left, 0.0)
+
+
+def candidates(
+    random: np.random.Generator, full: int, held: int, likely: Iterable[int], evidence: Evidence
+) -> list[int]:
+    """Masks worth a look: mixtures of several densities, around likely sets, within failures, and repeats."""
+    size = full.bit_length()
+    bits = np.array([1 << index for index in range(size)], dtype=np.uint64)
+
+    def mixtures(density: float, count: int) -> list[int]:
+        drawn = random.random((count, size)) < density
+        return [int(mask) for mask in (drawn * bits).sum(axis=1, dtype=np.uint64)]
+
+    found = [mask for density in _DENSITIES for mask in mixtures(density, _PER_DENSITY)]
+    for mask in likely:
+        found += [mask, full & ~mask]
+        found += [mask & ~(1 << index) for index in range(size) if mask >> index & 1]
+        found += [mask | other for other in mixtures(0.4, 2)]
+    for cell in evidence.cells:
+        if cell.reading.exact:
+            found.append(cell.reading.low)
+            if cell.failed:
+                found += [cell.reading.low & other for other in mixtures(0.6, 6)]
+    found += [full & ~(1 << index) for index in range(size)]
+    return list(dict.fromkeys(mask | held for mask in found))
+
+
+def choose(
+    predictor: Predictor,
+    start: list[int],
+    movable: int,
+    score: Callable[[Sequence[int], Floats], Floats],
+) -> list[Choice]:
+    """The candidates and what a climb by single changes finds near the best ones, best first.
+
+    `movable` masks the factors that may be changed, `score` weighs the information of each mask by its cost.
+    """
+    seen: dict[int, Choice] = {}
+
+    def look(masks: list[int]) -> None:
+        if masks:
+            failing, bits = predictor.predict(masks)
+            scores = score(masks, bits)
+            for place, mask in enumerate(masks):
+                seen[mask] = Choice(mask, float(failing[place]), float(bits[place]), float(scores[place]))
+
+    look(start)
+    single = [1 << index for index in range(movable.bit_length()) if movable >> index & 1]
+    for _ in range(_CLIMBS):
+        best = sorted(seen.values(), key=_order)[:_CLIMBERS]
+        new = {choice.mask ^ bit for choice in best for bit in single} - seen.keys()
+        if not new:
+            break
+        look(sorted(new))
+    return sorted(seen.values(), key=_order)
+
+
+def _order(choice: Choice) -> tuple[float, int, int]:
+    """Best score first; of equals the one nearest to the user's launch, then by mask for a firm order."""
+    return (-round(choice.score, 9), -choice.mask.bit_count(), choice.mask)

@@ -1,0 +1,82 @@
+"""What leads to trials that say nothing (OTHER, UNTESTABLE), so that the search can avoid it.
+
+A small model of its own: each factor at safe, and each pair of levels of which at least one is safe, may
+spoil a trial. Good trials clear whatever they contain; every spoiled trial must be blamed on something that
+it contains, or on chance. The blame is shared by a few rounds of noisy-or updates, which is exact enough for
+its use: to tell how likely a configuration is to be spoiled, and which factors can't be tested at all.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culpa.search.evidence import Cell, Evidence
+from culpa.search.hypotheses import Floats
+
+_SINGLE = 0.03
+_PAIRS_OF_ONE = 0.004  # shared by all pairs that one factor is part of
+_CHANCE = 0.01
+_CLEARED = 0.02
+_ROUNDS = 6
+_UNTESTABLE = 0.75  # blame above which a factor is held at its suspect level
+_SEEN_SPOILED, _SEEN_GOOD = 0.97, 0.01
+
+
+def _good(cell: Cell) -> int:
+    return len(cell.failed) + len(cell.passed)
+
+
+class Hazard:
+    """The chance that a configuration would be spoiled, and the factors that spoil nearly every trial."""
+
+    def __init__(self, evidence: Evidence) -> None:
+        self._size = evidence.space.size
+        self._left, self._right = np.triu_indices(self._size, k=1)
+        exact = [cell for cell in evidence.cells if cell.reading.exact]
+        self._seen = {
+            cell.reading.low: _SEEN_SPOILED if len(cell.spoiled) > _good(cell) else _SEEN_GOOD
+            for cell in exact
+        }
+        spoiled = [mask for mask, chance in self._seen.items() if chance == _SEEN_SPOILED]
+        good = [mask for mask, chance in self._seen.items() if chance == _SEEN_GOOD]
+        self.any = bool(spoiled)
+        self.held = 0
+        if not self.any:
+            return
+        self._blame = self._learn(self._literals(good), self._literals(spoiled))
+        for index in np.flatnonzero(self._blame[: self._size] >= _UNTESTABLE):
+            self.held |= 1 << int(index)
+
+    def chances(self, masks: list[int]) -> Floats:
+        """For every configuration the chance that its trial would say nothing."""
+        if not self.any or not masks:
+            return np.zeros(len(masks))
+        literals = self._literals(masks)
+        chance = np.asarray(1.0 - np.exp(literals @ np.log1p(-np.minimum(self._blame, 0.99))))
+        for place, mask in enumerate(masks):
+            chance[place] = self._seen.get(mask, chance[place])
+        return chance
+
+    def chance(self, mask: int) -> float:
+        """The chance that one configuration's trial would say nothing."""
+        return float(self.chances([mask])[0])
+
+    def _literals(self, masks: list[int]) -> NDArray[np.float64]:
+        """Which literals each configuration contains: safe singles, then the three kinds of pairs."""
+        columns = np.array(masks, dtype=np.uint64)[:, None]
+        safe = ((columns >> np.arange(self._size, dtype=np.uint64)) & np.uint64(1)) == 0
+        left, right = safe[:, self._left], safe[:, self._right]
+        return np.concatenate([safe, left & right, left & ~right, ~left & right], axis=1).astype(np.float64)
+
+    def _learn(self, good: NDArray[np.float64], spoiled: NDArray[np.float64]) -> Floats:
+        pairs = 3 * self._left.size
+        prior = np.concatenate(
+            [np.full(self._size, _SINGLE), np.full(pairs, _PAIRS_OF_ONE / max(self._size, 1))]
+        )
+        cleared = _CLEARED ** good.sum(axis=0)
+        blame = prior * cleared
+        for _ in range(_ROUNDS):
+            share = spoiled * blame
+            share /= _CHANCE + share.sum(axis=1, keepdims=True)
+            blamed = 1.0 - np.prod(1.0 - share, axis=0)
+            blame = np.maximum(prior, blamed) * cleared
+        return np.asarray(blame)

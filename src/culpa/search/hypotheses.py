@@ -1,0 +1,128 @@
+"""The hypotheses as arrays of masks with prior weights.
+
+A term is a set of factors that fails when all of it is suspect; the empty term fails whatever is varied. A
+hypothesis is one term of up to four factors, or a disjunction of two terms of up to two, so that two
+independent causes do not break the model. Larger interactions and failures that are not monotone are left to
+the "none of these" hypothesis (see `culpa.search.posterior`).
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import combinations
+from math import comb
+
+import numpy as np
+from numpy.typing import NDArray
+
+Masks = NDArray[np.uint64]
+Floats = NDArray[np.float64]
+Indices = NDArray[np.intp]
+
+NEVER = 1 << 63  # a mask that no configuration contains: the term that never holds
+SIZE_PRIOR = {1: 0.40, 0: 0.05, 2: 0.38, 3: 0.14, 4: 0.02}
+DISJUNCTION_PRIOR = 0.03
+MORE_CAUSES_PRIOR = 0.10  # that a second cause exists, once the first one is confirmed
+_MOST_OF_A_SIZE = 60_000
+_MOST_DISJUNCTIONS = 160_000
+
+
+@dataclass(frozen=True)
+class Hypotheses:
+    """`terms` are the single-term hypotheses; then come the disjunctions, as pairs of indices into `terms`.
+
+    `first` and `second` hold the term masks of every hypothesis (`second` is NEVER for a single term),
+    `prior` the weights, which sum to 1. `known` are causes that are taken as given: every hypothesis includes them.
+    """
+
+    terms: Masks
+    pairs: tuple[Indices, Indices]
+    first: Masks
+    second: Masks
+    prior: Floats
+    known: tuple[int, ...] = ()
+
+    def index_of(self, mask: int) -> int | None:
+        """The index of a term, None if it is not enumerated."""
+        places = np.flatnonzero(self.terms == np.uint64(mask))
+        return int(places[0]) if places.size else None
+
+
+def _terms_by_size(size: int) -> dict[int, Indices]:
+    sizes: dict[int, Indices] = {}
+    for length in sorted(SIZE_PRIOR):
+        if length <= size and comb(size, length) <= _MOST_OF_A_SIZE:
+            rows = list(combinations(range(size), length))
+            sizes[length] = np.array(rows, dtype=np.intp).reshape(len(rows), length)
+    return sizes
+
+
+def _single_terms(priors: tuple[float, ...]) -> tuple[Masks, Floats]:
+    """All terms with their prior weights: the product of prior odds, normalised within the size's share."""
+    odds = np.array([prior / (1.0 - prior) for prior in priors], dtype=np.float64)
+    bits = np.array([1 << index for index in range(len(priors))], dtype=np.uint64)
+    masks: list[Masks] = []
+    weights: list[Floats] = []
+    for length, rows in _terms_by_size(len(priors)).items():
+        if length == 0:
+            masks.append(np.zeros(1, dtype=np.uint64))
+            weights.append(np.array([SIZE_PRIOR[0]]))
+            continue
+        masks.append(np.bitwise_or.reduce(bits[rows], axis=1))
+        weight = np.prod(odds[rows], axis=1)
+        weights.append(SIZE_PRIOR[length] * weight / weight.sum())
+    prior = np.concatenate(weights)
+    return np.concatenate(masks), prior / prior.sum()
+
+
+def _disjunctions(terms: Masks, prior: Floats, size: int) -> tuple[Indices, Indices, Floats]:
+    largest = 2 if comb(size * (size + 1) // 2, 2) <= _MOST_DISJUNCTIONS else 1
+    usable = 1 + sum(comb(size, length) for length in range(1, largest + 1))  # terms come sorted by size
+    left, right = np.triu_indices(usable - 1, k=1)
+    left, right = left + 1, right + 1  # the empty term at index 0 takes no part
+    both = terms[left] & terms[right]
+    kept = (both != terms[left]) & (both != terms[right])
+    left, right = left[kept], right[kept]
+    weight = prior[left] * prior[right]
+    return left, right, weight / weight.sum() if weight.size else weight
+
+
+@lru_cache(maxsize=4)
+def _first_cause(priors: tuple[float, ...]) -> Hypotheses:
+    terms, prior = _single_terms(priors)
+    left, right, weight = _disjunctions(terms, prior, len(priors))
+    share = DISJUNCTION_PRIOR if weight.size else 0.0
+    never = np.full(terms.size, NEVER, dtype=np.uint64)
+    return Hypotheses(
+        terms=terms,
+        pairs=(left, right),
+        first=np.concatenate([terms, terms[left]]),
+        second=np.concatenate([never, terms[right]]),
+        prior=np.concatenate([prior * (1.0 - share), weight * share]),
+    )
+
+
+def hypotheses(priors: tuple[float, ...], known: tuple[int, ...] = ()) -> Hypotheses:
+    """All hypotheses about the next cause, given the factors' priors and the causes that are known.
+
+    With known causes the first term is NEVER ("there is no further cause"), and a term that contains a known
+    cause is left out, since it would explain nothing.
+    """
+    if not known:
+        return _first_cause(priors)
+    terms, prior = _single_terms(priors)
+    kept = terms != 0
+    for mask in known:
+        kept &= (terms & np.uint64(mask)) != np.uint64(mask)
+    terms, prior = terms[kept], prior[kept]
+    share = MORE_CAUSES_PRIOR if terms.size else 0.0
+    prior = prior / prior.sum() * share if terms.size else prior
+    terms = np.concatenate([np.array([NEVER], dtype=np.uint64), terms])
+    empty = np.zeros(0, dtype=np.intp)
+    return Hypotheses(
+        terms=terms,
+        pairs=(empty, empty),
+        first=terms,
+        second=np.full(terms.size, NEVER, dtype=np.uint64),
+        prior=np.concatenate([np.array([1.0 - share]), prior]),
+        known=known,
+    )

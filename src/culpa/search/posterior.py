@@ -1,0 +1,153 @@
+"""What the trials say of the hypotheses: exact Bayes, with the failure rates marginalised on a grid.
+
+A covered configuration (one that contains a term of the hypothesis) fails with rate p, any other with the
+small rate q of false failures; a configuration whose third levels decide whether it is covered fails with a
+mixture of the two. p and q are unknown and integrated out for every hypothesis. "None of these" gives every
+configuration a rate of its own, so that each new configuration costs it one bit and only data that nothing
+else explains can raise it: this is what keeps the reported probabilities honest about the model itself.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from culpa.search.evidence import Cell, Evidence
+from culpa.search.hypotheses import Floats, Hypotheses, Indices, Masks
+
+# The failure rate of a fault: most are deterministic, the rest spread over all rates.
+RATE = np.array([0.998, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05])
+RATE_PRIOR = np.array([0.72, 0.025, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.02, 0.015, 0.01])
+# The rate of failures that have another cause but carry the hunted signature.
+FALSE_RATE = np.array([0.001, 0.01, 0.05])
+FALSE_RATE_PRIOR = np.array([0.6, 0.3, 0.1])
+THIRD_LEVEL = 0.25  # how often a level that is neither suspect nor stand-in acts like the suspect one
+MISFIT_PRIOR = 0.01
+MISFIT_RATE = np.array([0.005, 0.25, 0.5, 0.75, 0.995])
+MISFIT_RATE_PRIOR = np.array([0.45, 0.03, 0.04, 0.03, 0.45])
+MOST_CERTAIN = 0.999  # no probability is reported above this
+
+_P = np.repeat(RATE, FALSE_RATE.size)
+_Q = np.tile(FALSE_RATE, RATE.size)
+_MIXED = THIRD_LEVEL * _P + (1.0 - THIRD_LEVEL) * _Q
+_GRID_PRIOR = np.log(np.repeat(RATE_PRIOR / RATE_PRIOR.sum(), FALSE_RATE.size)) + np.log(
+    np.tile(FALSE_RATE_PRIOR, RATE.size)
+)
+# Rows: failed and passed when covered, failed and passed when undecided, failed and passed when not covered.
+_LOGS = np.log(np.stack([_P, 1.0 - _P, _MIXED, 1.0 - _MIXED, _Q, 1.0 - _Q]))
+
+
+def counted(cell: Cell) -> tuple[int, int]:
+    """Failures and passes that are evidence: a pass under an instrument may be a hidden failure."""
+    return len(cell.failed), 0 if cell.reading.instrumented else len(cell.passed)
+
+
+@dataclass(frozen=True)
+class Posterior:
+    """Weights of all hypotheses and of `misfit` ("none of these"), which together sum to 1.
+
+    `rate` and `false_rate` are the expected p and q of every hypothesis.
+    """
+
+    hypotheses: Hypotheses
+    weight: Floats
+    misfit: float
+    rate: Floats
+    false_rate: Floats
+
+    def causes(self) -> Floats:
+        """For every term the probability that it is a cause, alone or as one of two."""
+        total = self.hypotheses.terms.size
+        single = self.weight[:total].copy()
+        left, right = self.hypotheses.pairs
+        pair = self.weight[total:]
+        if pair.size:
+            single += np.bincount(left, pair, minlength=total)
+            single += np.bincount(right, pair, minlength=total)
+        return single
+
+    def expected_rate(self) -> float:
+        """The failure rate of the fault, averaged over the hypotheses."""
+        mass = float(self.weight.sum())
+        return float(self.weight @ self.rate) / mass if mass > 0 else 0.5
+
+
+def covers(terms: Masks, masks: Iterable[int]) -> NDArray[np.bool_]:
+    """A matrix of terms by configurations: is the whole term suspect there?"""
+    columns = np.array(list(masks), dtype=np.uint64)
+    return np.asarray((terms[:, None] & columns[None, :]) == terms[:, None])
+
+
+def _packed(bits: NDArray[np.bool_]) -> Masks:
+    """Rows of booleans as rows of 64-bit words."""
+    rows, columns = bits.shape
+    padded = np.zeros((rows, -(-columns // 64) * 64), dtype=np.bool_)
+    padded[:, :columns] = bits
+    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
+
+
+def _distinct(words: Masks) -> tuple[Indices, Indices]:
+    """One index for every distinct row, and for every row the number of its kind."""
+    key = words[:, 0].copy()
+    for column in range(1, words.shape[1]):
+        key *= np.uint64(0x9E3779B97F4A7C15)  # mixes the words: equal rows get equal keys
+        key ^= words[:, column] + (key >> np.uint64(29))
+    _, index, inverse = np.unique(key, return_index=True, return_inverse=True)
+    return index, inverse
+
+
+def misfit_rate(cell: Cell | None) -> float:
+    """How often "none of these" expects a configuration to fail, given its own trials."""
+    if cell is None:
+        return 0.5
+    failed, passed = counted(cell)
+    weight = MISFIT_RATE_PRIOR * MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed
+    return float(weight @ MISFIT_RATE / weight.sum())
+
+
+def _misfit_likelihood(cells: list[Cell]) -> float:
+    total = 0.0
+    for cell in cells:
+        failed, passed = counted(cell)
+        total += float(np.log(MISFIT_RATE_PRIOR @ (MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed)))
+    return total
+
+
+def posterior(hypotheses: Hypotheses, evidence: Evidence) -> Posterior:
+    """Weigh the hypotheses by all trials that are evidence."""
+    cells = [cell for cell in evidence.cells if sum(counted(cell))]
+    # Two columns for every configuration: covered at least, covered at most (they differ by third levels).
+    masks = [cell.reading.low for cell in cells] + [cell.reading.high for cell in cells]
+    bits = covers(hypotheses.terms, masks)
+    for mask in hypotheses.known:
+        bits |= covers(np.array([mask], dtype=np.uint64), masks)
+    words = _packed(bits) if masks else np.zeros((hypotheses.terms.size, 1), dtype=np.uint64)
+    left, right = hypotheses.pairs
+    index, inverse = _distinct(np.concatenate([words, words[left] | words[right]]))
+    chosen = index >= hypotheses.terms.size
+    rows = np.empty((index.size, words.shape[1]), dtype=np.uint64)
+    rows[~chosen] = words[index[~chosen]]
+    pair = index[chosen] - hypotheses.terms.size
+    rows[chosen] = words[left[pair]] | words[right[pair]]
+    pattern = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : len(masks)].astype(float)
+
+    counts = np.array([counted(cell) for cell in cells], dtype=float).reshape(len(cells), 2)
+    least, most = pattern[:, : len(cells)], pattern[:, len(cells) :]
+    covered = least @ counts
+    undecided = (most - least) @ counts
+    outside = counts.sum(axis=0) - covered - undecided
+    grid = np.concatenate([covered, undecided, outside], axis=1) @ _LOGS + _GRID_PRIOR
+    top = grid.max(axis=1, keepdims=True)
+    scaled = np.exp(grid - top)
+    mass = scaled.sum(axis=1)
+    rate, false_rate = scaled @ _P / mass, scaled @ _Q / mass
+
+    with np.errstate(divide="ignore"):
+        log_weight = np.log(hypotheses.prior) + np.log1p(-MISFIT_PRIOR) + (top[:, 0] + np.log(mass))[inverse]
+    misfit = float(np.log(MISFIT_PRIOR)) + _misfit_likelihood(cells)
+    peak = max(float(log_weight.max()), misfit)
+    weight = np.exp(log_weight - peak)
+    rest = float(np.exp(misfit - peak))
+    total = float(weight.sum()) + rest
+    return Posterior(hypotheses, weight / total, rest / total, rate[inverse], false_rate[inverse])

@@ -1,0 +1,44 @@
+"""Names and sentences that a person reads: arms, reasons, lists."""
+
+from collections.abc import Sequence
+
+from culpa.search.space import Space
+
+
+def listed(names: Sequence[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(names) < 2:
+        return "".join(names)
+    return f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def trials(numbers: Sequence[int]) -> str:
+    """`trial 3`, `trials 3 and 5`; long lists are cut, with their length."""
+    if len(numbers) == 1:
+        return f"trial {numbers[0]}"
+    if len(numbers) > 4:
+        shown = ", ".join(str(number) for number in numbers[:3])
+        return f"trials {shown} and {len(numbers) - 3} more"
+    return f"trials {listed([str(number) for number in numbers])}"
+
+
+def percent(share: float) -> str:
+    """A probability for a person: 97%, 0.4%."""
+    points = 100.0 * share
+    if 1.0 <= points <= 99.0:
+        return f"{points:.0f}%"
+    return f"{points:.1f}%"
+
+
+def arm_name(space: Space, mask: int) -> str:
+    """A name that a person recognises for any mixture of suspect and safe levels."""
+    suspect, safe = space.names(mask), space.names(space.full & ~mask)
+    if not safe:
+        return "baseline"
+    if not suspect:
+        return "all safe"
+    if len(safe) <= 3:
+        return f"{'+'.join(safe)} safe"
+    if len(suspect) <= 4:
+        return f"only {'+'.join(suspect)} suspect"
+    return f"{len(suspect)} of {space.size} suspect"

@@ -128,6 +128,10 @@ class CatalogueAdapter:
         """The reason why a safe level can't run on this machine, or None."""
         return None
 
+    def unmet(self, factor: FactorTable) -> str | None:
+        """The reason why a fact that the factor `needs` does not hold for the launch that was read, or None."""
+        return None
+
     def level_of(self, factor: FactorTable, launch: Launch) -> str:
         """The level that the launch gives to a factor."""
         return read_level(factor, launch, self.context(launch))
@@ -158,6 +162,8 @@ class CatalogueAdapter:
         left_out: list[LeftOut] = []
         notes: list[str] = []
         for entry in self.catalogue.factors:
+            if entry.never is not None and levels[entry.name] == entry.unmentioned:
+                continue
             reason = self._left_out(entry, levels, machine)
             safe: list[str] = []
             impossible: list[str] = []
@@ -184,7 +190,9 @@ class CatalogueAdapter:
         changed: list[FactorTable] = []
         for entry in self.catalogue.factors:
             level = levels.as_dict().get(entry.name)
-            if level is not None and self.level_of(entry, launch) != level:
+            if level is None or not self.in_force(entry, levels):
+                continue
+            if self.level_of(entry, launch) != level:
                 launch = self.put(entry, launch, level)
                 changed.append(entry)
         for entry in changed:
@@ -203,7 +211,16 @@ class CatalogueAdapter:
 
     def mismatches(self, levels: Configuration, effective: Mapping[str, str]) -> tuple[str, ...]:
         """A sentence for each level that the engine did not take."""
-        return differences(self.catalogue.factors, levels.as_dict(), effective)
+        entries = [entry for entry in self.catalogue.factors if self.in_force(entry, levels)]
+        return differences(entries, levels.as_dict(), effective)
+
+    def in_force(self, factor: FactorTable, levels: Configuration) -> bool:
+        """Whether a factor means anything at these levels: none of them contradicts what it `requires`."""
+        known = levels.as_dict()
+        return all(
+            condition.name not in known or condition.holds(known)
+            for condition in self._conditions[factor.name]
+        )
 
     def can_run(self, levels: Configuration) -> str | None:
         """The reason of the first `[[conflict]]` whose conditions all hold, or None."""
@@ -248,6 +265,8 @@ class CatalogueAdapter:
     # --- helpers -------------------------------------------------------------------------------------------
 
     def _left_out(self, entry: FactorTable, levels: Mapping[str, str], machine: "Machine") -> str | None:
+        if entry.never is not None:
+            return entry.never
         if len(machine.gpus) < entry.gpus:
             have = f"{len(machine.gpus)}" if machine.gpus else "none"
             return f"needs {entry.gpus} GPU{'s' if entry.gpus > 1 else ''}, this machine has {have}"
@@ -255,7 +274,7 @@ class CatalogueAdapter:
             if not condition.holds(levels):
                 now = levels.get(condition.name, "unknown")
                 return f"makes sense only with {condition} (here {condition.name} is {now})"
-        return None
+        return self.unmet(entry)
 
     def _take_along(self, along: Along, launch: Launch) -> Launch:
         context = self.context(launch)

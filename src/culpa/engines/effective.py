@@ -7,6 +7,7 @@ from typing import Any
 from culpa.engines.spelling import compact, normalised
 from culpa.engines.tables import FactorTable, FactTable, Source
 
+ANY = "*"  # what the engine says when it only tells that a factor is not at its unmentioned level
 MAX_LINE = 200_000  # characters of a log line that are looked at: a configuration dump may take 100,000
 
 
@@ -56,6 +57,8 @@ def differences(
 def _agrees(factor: FactorTable, asked: str, real: str) -> bool:
     if asked == real or asked in factor.resolves or asked == "default":
         return True
+    if real == ANY:
+        return asked != factor.unmentioned
     if factor.numeric and factor.multiple > 1 and re.fullmatch(r"\d+", asked):
         rounded = -(-int(asked) // factor.multiple) * factor.multiple
         return str(rounded) == real
@@ -92,6 +95,10 @@ def _look_up(answer: object, key: str) -> str | None:
 
 
 def _metric(text: str, name: str) -> str | None:
-    """The value of a Prometheus sample; of several with different labels, the first."""
-    match = re.search(rf"^{re.escape(name)}(?:\{{[^\n]*\}})? ([^\s]+)", text, re.MULTILINE)
-    return match[1] if match else None
+    """The value of a Prometheus sample or of one of its labels (`name{label}`); of several samples the first."""
+    metric, _, label = name.rstrip("}").partition("{")
+    match = re.search(rf"^{re.escape(metric)}(\{{[^\n]*\}})? (\S+)", text, re.MULTILINE)
+    if match is None or not label:
+        return match[2] if match else None
+    value = re.search(rf'[{{,]{re.escape(label)}="((?:[^"\\]|\\.)*)"', match[1] or "")
+    return value[1] if value else None

@@ -139,6 +139,8 @@ class FactorTable(Table):
     instrument: bool = False
 
     requires: Conditions = ()
+    needs: Words = ()  # facts that the engine's adapter must know to hold, in its own words
+    never: str | None = None  # why it is never varied although it is known
     gpus: Annotated[int, Field(ge=0)] = 0
     along: Annotated[tuple[Along, ...], BeforeValidator(_as_list)] = ()
 

@@ -1,15 +1,8 @@
 """Everything that touches the machine: processes, ports, GPUs, the kernel's log, the environment."""
 
 from culpa.host.executable import CannotStart, find_executable
-from culpa.host.gpus import (
-    Gpu,
-    GpuProcess,
-    busy_gpus,
-    gpu_memory_used,
-    gpu_processes,
-    visible_gpus,
-    wait_until_idle,
-)
+from culpa.host.gpus import Gpu, GpuProcess, gpu_memory_used, gpu_processes
+from culpa.host.idle import busy_gpus, visible_gpus, wait_until_idle
 from culpa.host.kernel_log import KernelLog
 from culpa.host.leftovers import RUN_VARIABLE, end_leftovers, leftovers
 from culpa.host.log_tail import LogTail

@@ -19,19 +19,19 @@ RUN_VARIABLE = "CULPA_RUN"
 _ROUND_SECONDS = 0.02
 
 
-def leftovers(run_tag: str, folder: Path | None = None) -> list[ProcessFacts]:
+def leftovers(run_tag: str, output: Path | None = None) -> list[ProcessFacts]:
     """Living processes of a run: started with `run_tag` or a tag below it (`run_tag/...`), or whose stdout
-    and stderr both go to the same file in `folder`; and all their descendants. This process, its ancestors
-    and other users' processes that may not be looked into are never among them.
+    and stderr go to one file, `output` or below that folder; and all their descendants. This process, its
+    ancestors, and other users' processes that may not be looked into are never among them.
     """
-    return [facts for process in _find(run_tag, folder) if (facts := facts_of(process)) is not None]
+    return [facts for process in _find(run_tag, output) if (facts := facts_of(process)) is not None]
 
 
-def end_leftovers(run_tag: str, folder: Path | None = None, patience: float = 5.0) -> tuple[str, ...]:
+def end_leftovers(run_tag: str, output: Path | None = None, patience: float = 5.0) -> tuple[str, ...]:
     """SIGKILL every leftover of a run until none lives, at most `patience` seconds. Returns the survivors."""
     deadline = time.monotonic() + patience
     while True:
-        found = _find(run_tag, folder)
+        found = _find(run_tag, output)
         for process in found:
             with contextlib.suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 process.kill()
@@ -46,11 +46,11 @@ def end_leftovers(run_tag: str, folder: Path | None = None, patience: float = 5.
             time.sleep(_ROUND_SECONDS)
 
 
-def _find(run_tag: str, folder: Path | None) -> list[psutil.Process]:
+def _find(run_tag: str, output: Path | None) -> list[psutil.Process]:
     spared = {os.getpid(), *(parent.pid for parent in psutil.Process().parents())}
     found: dict[int, psutil.Process] = {}
     for process in psutil.process_iter():
-        if process.pid not in spared and (_has_tag(process, run_tag) or _logs_into(process, folder)):
+        if process.pid not in spared and (_has_tag(process, run_tag) or _logs_into(process, output)):
             found[process.pid] = process
     for process in list(found.values()):
         with contextlib.suppress(psutil.NoSuchProcess):
@@ -66,14 +66,14 @@ def _has_tag(process: psutil.Process, run_tag: str) -> bool:
     return tag == run_tag or tag.startswith(f"{run_tag}/")
 
 
-def _logs_into(process: psutil.Process, folder: Path | None) -> bool:
-    if folder is None:
+def _logs_into(process: psutil.Process, output: Path | None) -> bool:
+    if output is None:
         return False
     try:
         outputs = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in (1, 2)]  # noqa: PTH115
     except OSError:
         return False
-    return outputs[0] == outputs[1] and Path(outputs[0]).is_relative_to(folder.resolve())
+    return outputs[0] == outputs[1] and Path(outputs[0]).is_relative_to(output.resolve())
 
 
 def _lives(process: psutil.Process) -> bool:

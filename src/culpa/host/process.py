@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,7 +51,7 @@ class EngineProcess:
         """For `start`; `control` and `status` are culpa's ends of the supervisor's pipes."""
         self.pid = 0
         self.log = log
-        self.run_tag = tag
+        self.tag = tag
         self._supervisor = supervisor
         self._control: int | None = control
         self._status: int | None = status
@@ -68,17 +69,18 @@ class EngineProcess:
     async def start(
         cls, argv: Sequence[str], env: Mapping[str, str], cwd: str | None, log: Path, run_tag: str
     ) -> "EngineProcess":
-        """Start `argv` with exactly the environment `env` plus CULPA_RUN=`run_tag`; the log is emptied first.
+        """Start `argv` with exactly the environment `env` and a variable CULPA_RUN; the log is emptied first.
 
-        Raises CannotStart, before anything runs, if the program or the folder is not there or the kernel
-        refuses it.
+        CULPA_RUN is `run_tag` and after a slash a word of this engine's own. Raises CannotStart, before
+        anything runs, if the program or the folder is not there or the kernel refuses it.
         """
         if not argv:
             raise CannotStart("the command is empty")
         folder = working_folder(cwd)
         executable = find_executable(argv[0], env, folder)
-        spec = _specification(executable, folder, argv, {**env, RUN_VARIABLE: run_tag})
-        engine, errors = _start_supervisor(spec, log, run_tag)
+        tag = f"{run_tag}/{uuid.uuid4().hex[:12]}"
+        spec = _specification(executable, folder, argv, {**env, RUN_VARIABLE: tag})
+        engine, errors = _start_supervisor(spec, log, tag)
         try:
             with errors:
                 await engine._until(
@@ -106,7 +108,6 @@ class EngineProcess:
         self._drain()
         return self._exit_code
 
-    @property
     def supervisor_lost(self) -> bool:
         """Somebody killed the supervisor: what becomes of the engine can't be known any more."""
         self._drain()
@@ -148,7 +149,7 @@ class EngineProcess:
             lambda: self._gone or self._lost or bool(self._survivors), grace + _KILL_SECONDS
         )
         if self._lost and not self._gone:
-            survivors = await asyncio.to_thread(end_leftovers, self.run_tag, self.log.parent)
+            survivors = await asyncio.to_thread(end_leftovers, self.tag, self.log)
             self._killed = True
         elif not ended:
             survivors = tuple(facts.describe() for facts in self.processes())

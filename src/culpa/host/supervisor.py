@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 LINUX = sys.platform.startswith("linux")
-ORPHAN_GRACE = 2.0  # seconds between SIGTERM and SIGKILL when culpa itself has died
+ORPHAN_GRACE = 1.0  # seconds between SIGTERM and SIGKILL when culpa itself has died
 KILL_PATIENCE = 5.0  # seconds of SIGKILL after which whoever still lives is reported as a survivor
 KILL_INTERVAL = 0.02  # seconds between two rounds of SIGKILL, at first; later rounds are rarer
 PR_SET_CHILD_SUBREAPER = 36  # <linux/prctl.h>

@@ -1,0 +1,88 @@
+"""Times as logs print them, made comparable where they can be.
+
+Three clocks occur: a collector's wall clock with nanoseconds and zone, the engine's own wall clock in seconds
+without year or zone, and uptime. Only readings of the same clock may be compared; where two events share
+none, their order in the file is all that is known.
+"""
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+
+_MONTHS = {
+    name: index
+    for index, name in enumerate("JanFebMarAprMayJunJulAugSepOctNovDec"[i : i + 3] for i in range(0, 36, 3))
+}
+_VLLM = re.compile(r"^(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)$")
+_ISO = re.compile(r"^\d{4}-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
+_AMERICAN = re.compile(r"^(\d\d)/(\d\d)/\d{4}-(\d\d):(\d\d):(\d\d)$")
+_GLOG = re.compile(r"^(\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})$")
+_SYSLOG = re.compile(r"^(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)")
+_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)$")
+_UPTIME = re.compile(r"^(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3})$")
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """When a line was written, by the clocks that it shows.
+
+    `stamp` is nanoseconds since the epoch (a collector's clock), `second` a count of seconds within a year of
+    the engine's wall clock, `uptime` seconds since a process or a machine started, with `epoch` naming which
+    one.
+    """
+
+    stamp: int | None = None
+    second: float | None = None
+    uptime: float | None = None
+    epoch: str | None = None
+
+    @property
+    def shown(self) -> bool:
+        """Whether any clock is shown."""
+        return self.stamp is not None or self.second is not None or self.uptime is not None
+
+
+#: No clock shown.
+NO_MOMENT = Moment()
+
+
+def wall_second(text: str) -> float | None:
+    """Seconds within a year of a wall-clock time in any of the known notations; months count 31 days, since
+    only order and short distances matter. None if the notation is unknown."""
+    if match := _VLLM.match(text) or _ISO.match(text) or _AMERICAN.match(text):
+        month, day, hour, minute, second = (int(part) for part in match.groups())
+        return _seconds(month, day, hour, minute, second)
+    if match := _GLOG.match(text):
+        month, day, hour, minute, second = (int(part) for part in match.groups()[:5])
+        # Fractions are dropped: the other lines of the same engine have whole seconds.
+        return _seconds(month, day, hour, minute, second)
+    if (match := _SYSLOG.match(text)) and (index := _MONTHS.get(match[1])) is not None:
+        return _seconds(index + 1, *(int(part) for part in match.groups()[1:]))
+    return None
+
+
+def _seconds(month: int, day: int, hour: int, minute: int, second: int) -> float:
+    return float((((month * 31 + day) * 24 + hour) * 60 + minute) * 60 + second)
+
+
+def stamp_nanoseconds(text: str) -> int | None:
+    """Nanoseconds since the epoch of an RFC 3339 time; None if it is none."""
+    match = _STAMP.match(text)
+    if match is None:
+        return None
+    day, time, fraction, zone = match.groups()
+    try:
+        whole = datetime.fromisoformat(f"{day}T{time}{'+00:00' if zone == 'Z' else zone}")
+        seconds = int(whole.timestamp())
+    except (ValueError, OverflowError):
+        return None
+    return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+
+
+def uptime_seconds(text: str) -> float | None:
+    """Seconds of llama.cpp's minutes.seconds.milliseconds.microseconds; None if it is none."""
+    match = _UPTIME.match(text)
+    if match is None:
+        return None
+    minutes, seconds, milli, micro = (int(part) for part in match.groups())
+    return minutes * 60 + seconds + milli / 1e3 + micro / 1e6

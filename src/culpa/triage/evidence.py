@@ -1,0 +1,50 @@
+"""What to fetch where a log does not hold the cause."""
+
+from collections.abc import Sequence
+
+from culpa.triage.events import Event
+from culpa.triage.exits import evidence_after_exit
+from culpa.triage.place import Speaker
+
+
+def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker: Speaker) -> tuple[str, ...]:
+    """Sentences that name what is missing, with the command that gets it and the time to look at. Empty if
+    the root states its own cause."""
+    when = f" around {root.time}" if root.time else ""
+    if root.role in ("consequence", "header", "echo"):
+        return _only_consequences(root, speaker, when)
+    if root.role == "symptom" and symptom in ("hang_timeout", "nccl_timeout"):
+        return (
+            f"stacks of every rank while it hangs{when}, twice: py-spy dump --pid PID",
+            f"the kernel log{when}: journalctl -k | grep -i 'xid\\|oom'",
+        )
+    if symptom == "nccl_error" and not clues:
+        return ("NCCL's own words: run with NCCL_DEBUG=INFO, the reason is in an NCCL WARN line",)
+    if symptom == "device_side_assert" and "Assertion" not in root.text:
+        return ("the kernel's own assertion line, which stands on standard error before the exception",)
+    return ()
+
+
+def _only_consequences(root: Event, speaker: Speaker, when: str) -> tuple[str, ...]:
+    if root.symptom == "silent_death":
+        who = f"worker {root.worker}" if root.worker is not None else speaker.label or "the process that died"
+        sentences = [
+            f"what {who} wrote to standard error before it died{when}: this log holds only that it died"
+        ]
+        if root.exit_code is not None:
+            sentences += evidence_after_exit(root.exit_code)
+        else:
+            sentences.append(
+                f"its exit code, and the kernel log{when}: journalctl -k | grep -i 'oom\\|xid\\|segfault'"
+            )
+        return tuple(sentences)
+    if root.quoted:
+        return (f"the worker's own traceback, that this line quotes{when}: the log of every worker",)
+    if root.role == "header":
+        return (
+            f"the traceback that this line introduces{when}: the log ends, or was cut, before its exception",
+        )
+    return (
+        f"standard error of the engine core and of every worker{when}: this log holds only consequences",
+        f"the kernel log{when}: journalctl -k | grep -i 'oom\\|xid\\|segfault'",
+    )

@@ -1,0 +1,46 @@
+"""What an exit code says when the log says nothing."""
+
+import signal
+
+_CRASH_SYMPTOMS = {"SIGSEGV": "segfault", "SIGBUS": "segfault", "SIGABRT": "abort"}
+
+
+def signal_name(exit_code: int | None) -> str | None:
+    """The signal that ended a process: negative codes as Python gives them, 128 + n as shells do."""
+    if exit_code is None:
+        return None
+    number = -exit_code if exit_code < 0 else exit_code - 128 if 128 < exit_code < 193 else 0
+    if number <= 0:
+        return None
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def symptom_of_exit(exit_code: int | None) -> str:
+    """The class of a death that left no word: segfault, abort, or silent_death."""
+    return _CRASH_SYMPTOMS.get(signal_name(exit_code) or "", "silent_death")
+
+
+def event_of_exit(exit_code: int | None) -> str:
+    """What there is to say of the death itself."""
+    name = signal_name(exit_code)
+    if name is not None:
+        return f"killed by {name}"
+    return f"exit code {exit_code}"
+
+
+def evidence_after_exit(exit_code: int | None) -> tuple[str, ...]:
+    """What a person should fetch to learn more of such a death."""
+    name = signal_name(exit_code)
+    if name == "SIGKILL":
+        return (
+            "the kernel log of that time, since the host may have run out of memory: "
+            "journalctl -k | grep -i 'oom\\|killed process'",
+        )
+    if name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"):
+        return ("a core dump or native stack: coredumpctl info, or ulimit -c unlimited and gdb",)
+    if name is not None:
+        return (f"who sent {name}: the service manager's or the job scheduler's log",)
+    return ("what the process wrote to standard error before it ended",)

@@ -1,0 +1,258 @@
+"""Reads a log as it grows and keeps the events in it."""
+
+import re
+from collections.abc import Iterable
+from typing import TypeVar
+
+from culpa.model import Incident
+from culpa.triage.events import Event, Weight, event_of
+from culpa.triage.facts import Facts
+from culpa.triage.judgement import judge
+from culpa.triage.lines import LineParser, LogLine
+from culpa.triage.normal import normalise
+from culpa.triage.tables import SignatureRule, load_tables
+from culpa.triage.tracebacks import Raised, TracebackReader
+
+_ASYNC_NOTICE = "CUDA kernel errors might be asynchronously reported"
+_ERROR_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL"})
+_BARE_LEVEL = re.compile(r"^(?:ERROR|FATAL|CRITICAL|error|fatal|Error|Fatal error)\b ?[:\]-]")
+#: Exceptions that programs raise and catch as a matter of course: what is raised while one is handled tells
+#: more.
+_EVERYDAY = frozenset(
+    {
+        "KeyError", "AttributeError", "ImportError", "ModuleNotFoundError", "StopIteration",
+        "StopAsyncIteration", "Empty", "CancelledError", "TimeoutError", "LookupError", "IndexError",
+        "FileNotFoundError", "HTTPError", "EntryNotFoundError", "LocalEntryNotFoundError",
+        "InvalidStateError", "Again",
+    }
+)  # fmt: skip
+_DYING_KINDS = frozenset({"worker", "engine_core"})
+# Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
+_MAX_ALIKE = 40
+_MAX_EVENTS = 20_000
+_MAX_PROCESSES = 1024
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
+
+
+class LogReader:
+    """Follows the text of one engine ("vllm", "llamacpp" or "generic") and judges what went wrong.
+
+    `feed` takes lines in any portions; only events are kept, so memory is bounded. Raises ValueError for an
+    unknown dialect; no text makes it raise.
+    """
+
+    def __init__(self, dialect: str) -> None:
+        self._dialect = dialect
+        self._tables = load_tables(dialect)
+        self._parser = LineParser(self._tables)
+        self._tracebacks = TracebackReader()
+        self._events: list[Event] = []
+        self._alike: dict[tuple[str, str | None, str], int] = {}
+        self._by_exception: dict[int, tuple[Raised, Event]] = {}
+        self._facts = Facts()
+        self._number = 0
+        self._continued: dict[str | None, tuple[str | None, str | None, str | None]] = {}
+        self._last_plain: dict[str | None, Event] = {}
+
+    def feed(self, lines: Iterable[str]) -> None:
+        """Take the next raw lines, without their newline."""
+        for raw in lines:
+            self._number += 1
+            for line in self._parser.parse(self._number, raw):
+                self._take(line)
+
+    @property
+    def decisive(self) -> bool:
+        """Whether a root event is in that can only end in failure: nothing needs to be waited for."""
+        return any(event.fatal for event in self._events)
+
+    def incident(self, *, exit_code: int | None = None, alive: bool = True) -> Incident | None:
+        """The judgement on all text so far.
+
+        `exit_code` is that of the engine's main process (negative for a signal), None if it is not known;
+        `alive` is false once the process is gone. None means: no failure to be seen.
+        """
+        return judge(
+            self._events,
+            self._facts,
+            open_tracebacks=self._tracebacks.open_tracebacks(),
+            dialect=self._dialect,
+            exit_code=exit_code,
+            alive=alive and exit_code is None,
+        )
+
+    def _take(self, line: LogLine) -> None:
+        self._facts.note(line)
+        if not self._facts.ready and self._tables.says_ready(line.text):
+            self._facts.ready = True
+        if _ASYNC_NOTICE in line.text:
+            self._mark_asynchronous(line)
+            return
+        inside, raised = self._tracebacks.feed(line)
+        if raised is not None:
+            self._raise(raised)
+        elif not inside and line.text:
+            self._message(line)
+
+    def _raise(self, raised: Raised) -> None:
+        text = f"{raised.type}: {raised.message}" if raised.message else raised.type
+        place = f" in {raised.function}" if raised.function and not raised.message else ""
+        found = self._tables.classify(text)
+        rule = found[0] if found else None
+        role = rule.role if rule else "cause"
+        if role in ("noise", "recovery", "handled", "header"):
+            role, rule = "cause", None
+        name = raised.type.rpartition(".")[2]
+        if rule is not None:
+            symptom = rule.symptom
+        else:
+            symptom = "assertion" if name == "AssertionError" else "exception"
+        event = event_of(
+            raised.line,
+            text=text,
+            event=normalise(text + place),
+            symptom=symptom,
+            role=role,
+            weight=self._weight(raised, rule),
+            before_ready=not self._facts.ready,
+        )
+        event.exception = name
+        if raised.header is not None:
+            event.header = raised.header.number
+        if found is not None:
+            _details(event, found[0], found[1])
+        if raised.previous is not None:
+            self._hang_on(event, raised)
+        _bounded(self._continued, event.process, raised.line.source)
+        _bounded(self._by_exception, id(raised), (raised, event))
+        self._keep(event)
+
+    def _hang_on(self, event: Event, raised: Raised) -> None:
+        """Of chained exceptions the first went wrong first; but one that programs catch every day only led to
+        the one raised while it was handled."""
+        known = self._by_exception.get(id(raised.previous))
+        if known is None:
+            return
+        previous = known[1]
+        if previous.role != "cause" or event.role != "cause":
+            return
+        if raised.chain == "context" and previous.exception in _EVERYDAY:
+            previous.role = "noise"
+            event.related.append(previous.line)
+        else:
+            event.role = "consequence"
+
+    def _weight(self, raised: Raised, rule: SignatureRule | None) -> Weight:
+        line = raised.line
+        header = self._tables.classify(raised.header_text) if raised.header_text else None
+        if header is not None and header[0].role == "handled":
+            return Weight.ERROR_LINE
+        if line.level in ("WARNING", "INFO", "DEBUG"):
+            return Weight.ERROR_LINE
+        if line.role in _DYING_KINDS or line.excepthook:
+            return Weight.FATAL
+        if line.role == "api_server":
+            return Weight.ERROR_LINE if self._facts.ready else Weight.EXCEPTION
+        if rule is not None and rule.fatal:
+            return Weight.FATAL
+        return Weight.EXCEPTION
+
+    def _message(self, line: LogLine) -> None:
+        found = self._tables.classify(line.text)
+        if found is None:
+            if line.level in _ERROR_LEVELS or (line.level is None and _BARE_LEVEL.match(line.text)):
+                self._error_line(line)
+            return
+        rule, match = found
+        if rule.role in ("noise", "handled"):
+            return
+        if rule.role == "recovery":
+            self._events = [
+                event
+                for event in self._events
+                if event.symptom != rule.symptom or event.role not in ("symptom", "clue")
+            ]
+            self._alike.clear()
+            return
+        heard = rule.fatal and not (line.role == "api_server" and self._facts.ready)
+        event = event_of(
+            line,
+            text=line.text.strip(),
+            event=normalise(line.text),
+            symptom=rule.symptom,
+            role=rule.role,
+            weight=Weight.FATAL if heard else Weight.ERROR_LINE,
+            before_ready=not self._facts.ready,
+        )
+        _details(event, rule, match)
+        self._keep(event)
+
+    def _error_line(self, line: LogLine) -> None:
+        """A line at error level that no signature knows: a cause only if the process ends."""
+        if line.place is not None and self._continued.get(line.process) == line.source:
+            return  # the message of an exception goes on over several lines
+        if line.text[0] in " \t":
+            if (last := self._last_plain.get(line.process)) is not None and len(last.related) < _MAX_ALIKE:
+                last.related.append(line.number)
+            return
+        event = event_of(
+            line,
+            text=line.text.strip(),
+            event=normalise(line.text),
+            symptom="startup_error" if not self._facts.ready else "error_exit",
+            role="cause",
+            weight=Weight.EXCEPTION
+            if self._dialect == "llamacpp" and not self._facts.ready
+            else Weight.ERROR_LINE,
+            before_ready=not self._facts.ready,
+        )
+        self._keep(event)
+
+    def _keep(self, event: Event) -> None:
+        if not event.moment.shown:
+            event.moment = self._facts.latest(event.section)
+        _bounded(self._last_plain, event.process, event)
+        alike = (event.role, event.process, event.event)
+        count = self._alike[alike] = self._alike.get(alike, 0) + 1
+        if len(self._alike) > _MAX_EVENTS:
+            self._alike.clear()
+        if count > _MAX_ALIKE or (len(self._events) >= _MAX_EVENTS and not event.fatal):
+            return
+        self._events.append(event)
+
+    def _mark_asynchronous(self, line: LogLine) -> None:
+        for event in reversed(self._events[-64:]):
+            if event.process == line.process:
+                event.asynchronous = True
+                return
+
+
+def _bounded(store: dict[_K, _V], key: _K, value: _V) -> None:
+    """Store a value and forget the oldest beyond a fixed number."""
+    store[key] = value
+    if len(store) > _MAX_PROCESSES:
+        store.pop(next(iter(store)))
+
+
+def _details(event: Event, rule: SignatureRule, match: re.Match[str]) -> None:
+    """What the named groups of a signature tell."""
+    found = {name: value for name, value in match.groupdict().items() if value is not None}
+    event.explains = rule.explains
+    event.asynchronous = rule.asynchronous
+    for name, value in found.items():
+        if name.startswith("code"):
+            event.exit_code = int(value)
+        elif name.startswith("quoted"):
+            event.quoted = value
+        elif name == "worker":
+            event.worker = int(value)
+        elif name == "dead_rank":
+            event.dead_rank = int(value)
+        elif name == "rank":
+            event.ranks = (("rank", int(value)),)
+        elif name == "device":
+            event.ranks = (("device", int(value)),)
+        elif name == "pid" and value.isdigit():
+            event.pid = int(value)

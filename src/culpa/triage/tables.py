@@ -1,0 +1,215 @@
+"""The two data files of triage, loaded once and checked: how lines begin, and what lines mean."""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+EventRole = Literal[
+    "cause", "clue", "echo", "symptom", "consequence", "header", "handled", "recovery", "noise"
+]
+Layer = Literal["wrapper", "process", "record"]
+ENGINES = frozenset({"any", "vllm", "llamacpp", "sglang", "tensorrt-llm"})
+#: Which engines' tables a dialect reads, besides the "any" ones. The generic reader knows them all.
+DIALECTS: Mapping[str, frozenset[str]] = {
+    "vllm": frozenset({"any", "vllm"}),
+    "llamacpp": frozenset({"any", "llamacpp"}),
+    "generic": ENGINES,
+}
+
+
+def _public(url: str) -> str:
+    if not url.startswith("https://"):
+        raise ValueError(f"source must be a public URL, not {url!r}")
+    return url
+
+
+def _compiles(text: str) -> str:
+    try:
+        re.compile(text)
+    except re.error as error:
+        raise ValueError(f"{text!r} is no expression: {error}") from error
+    return text
+
+
+Url = Annotated[str, AfterValidator(_public)]
+Expression = Annotated[str, AfterValidator(_compiles)]
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class _Prefix(_Entry):
+    name: str
+    engine: str
+    layer: Layer
+    era: str
+    regex: Expression
+    source: Url
+    samples: tuple[str, ...] = Field(min_length=1)
+    role: str | None = None
+
+    @model_validator(mode="after")
+    def _checked(self) -> "_Prefix":
+        if self.engine not in ENGINES:
+            raise ValueError(f"prefix {self.name!r}: unknown engine {self.engine!r}")
+        if not self.regex.startswith("^"):
+            raise ValueError(f"prefix {self.name!r}: a prefix is anchored at the start of the line")
+        for sample in self.samples:
+            if not re.search(self.regex, sample):
+                raise ValueError(f"prefix {self.name!r} does not match its sample {sample!r}")
+        return self
+
+
+class _Signature(_Entry):
+    symptom: str
+    role: EventRole
+    regex: Expression
+    literals: tuple[str, ...] = Field(min_length=1)
+    means: str
+    source: Url
+    samples: tuple[str, ...] = Field(min_length=1)
+    engines: tuple[str, ...] = ()
+    processes: tuple[str, ...] = ()
+    explains: tuple[str, ...] = ()
+    fatal: bool = False
+    async_: bool = Field(default=False, alias="async")
+
+    @model_validator(mode="after")
+    def _checked(self) -> "_Signature":
+        if unknown := set(self.engines) - ENGINES:
+            raise ValueError(f"signature {self.regex!r}: unknown engines {sorted(unknown)}")
+        if bool(self.explains) != (self.role == "clue"):
+            raise ValueError(f"signature {self.regex!r}: a clue, and only a clue, explains something")
+        for literal in self.literals:
+            if literal != literal.lower():
+                raise ValueError(f"literal {literal!r} must be lower case")
+        for sample in self.samples:
+            if not re.search(self.regex, sample):
+                raise ValueError(f"signature {self.regex!r} does not match its sample {sample!r}")
+            if not any(literal in sample.lower() for literal in self.literals):
+                raise ValueError(f"no literal of {self.regex!r} is in its sample {sample!r}")
+        return self
+
+
+class _Ready(_Entry):
+    engine: str
+    regex: Expression
+    source: Url
+    samples: tuple[str, ...] = Field(min_length=1)
+
+
+class _SourceRole(_Entry):
+    files: tuple[str, ...]
+    role: str
+
+
+class _DialectFile(_Entry):
+    prefix: tuple[_Prefix, ...]
+    ready: tuple[_Ready, ...]
+    source_role: tuple[_SourceRole, ...]
+
+
+class _SignatureFile(_Entry):
+    signature: tuple[_Signature, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PrefixRule:
+    """One way in which lines begin."""
+
+    name: str
+    layer: Layer
+    regex: re.Pattern[str]
+    role: str | None
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SignatureRule:
+    """One kind of message and what it means; see the head of signatures.toml for the roles."""
+
+    symptom: str
+    role: EventRole
+    regex: re.Pattern[str]
+    literals: tuple[str, ...]
+    processes: tuple[str, ...]
+    explains: tuple[str, ...]
+    fatal: bool
+    asynchronous: bool
+    means: str
+    samples: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """What one dialect knows."""
+
+    prefixes: tuple[PrefixRule, ...]
+    signatures: tuple[SignatureRule, ...]
+    ready: tuple[re.Pattern[str], ...]
+    source_roles: Mapping[str, str]
+
+    def classify(self, message: str) -> tuple[SignatureRule, re.Match[str]] | None:
+        """The first signature that the message matches, with the match."""
+        lowered = message.lower()
+        for rule in self.signatures:
+            for literal in rule.literals:
+                if literal in lowered:
+                    match = rule.regex.search(message)
+                    if match is not None:
+                        return rule, match
+                    break
+        return None
+
+    def says_ready(self, message: str) -> bool:
+        """Whether the message says that the engine serves."""
+        return any(pattern.search(message) for pattern in self.ready)
+
+
+@cache
+def _data() -> tuple[_DialectFile, _SignatureFile]:
+    folder = files("culpa.triage").joinpath("data")
+    dialects = tomllib.loads(folder.joinpath("dialects.toml").read_text("utf-8"))
+    signatures = tomllib.loads(folder.joinpath("signatures.toml").read_text("utf-8"))
+    return _DialectFile.model_validate(dialects), _SignatureFile.model_validate(signatures)
+
+
+@cache
+def load_tables(dialect: str) -> Tables:
+    """The tables of a dialect ("vllm", "llamacpp", "generic"). Raises ValueError for another name."""
+    engines = DIALECTS.get(dialect)
+    if engines is None:
+        raise ValueError(f"unknown log dialect {dialect!r}: known are {', '.join(sorted(DIALECTS))}")
+    dialects, signatures = _data()
+    return Tables(
+        prefixes=tuple(
+            PrefixRule(entry.name, entry.layer, re.compile(entry.regex), entry.role, entry.samples)
+            for entry in dialects.prefix
+            if entry.engine in engines
+        ),
+        signatures=tuple(
+            SignatureRule(
+                symptom=entry.symptom,
+                role=entry.role,
+                regex=re.compile(entry.regex),
+                literals=entry.literals,
+                processes=entry.processes,
+                explains=entry.explains,
+                fatal=entry.fatal,
+                asynchronous=entry.async_,
+                means=entry.means,
+                samples=entry.samples,
+            )
+            for entry in signatures.signature
+            if not entry.engines or engines & set(entry.engines)
+        ),
+        ready=tuple(re.compile(entry.regex) for entry in dialects.ready if entry.engine in engines),
+        source_roles={name: entry.role for entry in dialects.source_role for name in entry.files},
+    )

@@ -1,0 +1,50 @@
+"""Requests, their prompts and their oracles: what is asked of an engine, and whether the answer is right."""
+
+from culpa.probes.answer import Answer, Failure, Progress
+from culpa.probes.ask import ask, measure_tokens_per_character
+from culpa.probes.client import Endpoint
+from culpa.probes.degeneration import degeneration
+from culpa.probes.factors import request_factors
+from culpa.probes.judgement import Judgement, Status
+from culpa.probes.kinds import builtin_probes, long_prompt_tokens
+from culpa.probes.oracles import judge
+from culpa.probes.prompts import BadText, LongPrompt, Question, Record, parse_question, parse_record
+from culpa.probes.reference import Comparison, Reference, compare, reference_from
+from culpa.probes.request import Expectation, Limits, Probe, Request, Round
+from culpa.probes.shaping import conflict, shaped
+from culpa.probes.user_requests import BadRequestFile, user_probe
+
+__all__ = [
+    "Answer",
+    "BadRequestFile",
+    "BadText",
+    "Comparison",
+    "Endpoint",
+    "Expectation",
+    "Failure",
+    "Judgement",
+    "Limits",
+    "LongPrompt",
+    "Probe",
+    "Progress",
+    "Question",
+    "Record",
+    "Reference",
+    "Request",
+    "Round",
+    "Status",
+    "ask",
+    "builtin_probes",
+    "compare",
+    "conflict",
+    "degeneration",
+    "judge",
+    "long_prompt_tokens",
+    "measure_tokens_per_character",
+    "parse_question",
+    "parse_record",
+    "reference_from",
+    "request_factors",
+    "shaped",
+    "user_probe",
+]

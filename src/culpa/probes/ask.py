@@ -1,0 +1,53 @@
+"""Asks a workload of an engine: rounds one after the other, the requests of a round at once."""
+
+import asyncio
+from collections.abc import Callable
+
+from culpa.probes.answer import Answer, Progress
+from culpa.probes.client import Endpoint
+from culpa.probes.prompts import filler_sample
+from culpa.probes.request import Probe, Request
+
+
+async def ask(
+    probe: Probe, endpoint: Endpoint, on_progress: Callable[[Progress], None] = lambda _: None
+) -> tuple[Answer, ...]:
+    """The answers in the order of `probe.requests()`; fewer where a round failed, which ends the asking.
+
+    Cancelling drops the requests that are under way. `on_progress` is called at each change.
+    """
+    total = len(probe.requests())
+    sent = answered = tokens = 0
+
+    def tell() -> None:
+        on_progress(Progress(total, sent, answered, tokens))
+
+    def on_tokens(count: int) -> None:
+        nonlocal tokens
+        tokens += count
+        tell()
+
+    async def one(request: Request) -> Answer:
+        nonlocal answered
+        answer = await endpoint.send(request, on_tokens)
+        answered += 1
+        tell()
+        return answer
+
+    answers: list[Answer] = []
+    for at_once in probe.asked():
+        sent += len(at_once)
+        tell()
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(one(request)) for request in at_once]
+        answers.extend(task.result() for task in tasks)
+        if any(answer.failed for answer in answers):
+            break
+    return tuple(answers)
+
+
+async def measure_tokens_per_character(endpoint: Endpoint) -> float | None:
+    """How the engine's tokenizer cuts the filler of long prompts, or None where the engine doesn't say."""
+    sample = filler_sample()
+    count = await endpoint.count_tokens(sample)
+    return count / len(sample) if count else None

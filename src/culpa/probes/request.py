@@ -1,0 +1,194 @@
+"""What is asked: a request, and a workload of requests with what is known of the right answers."""
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from culpa.probes.prompts import TOKENS_PER_CHARACTER, Recipe
+
+CHAT = "/v1/chat/completions"
+COMPLETIONS = "/v1/completions"
+EMBEDDINGS = "/v1/embeddings"
+
+# Fields that say how an answer is delivered or measured, not what is asked.
+_DELIVERY = frozenset({"model", "stream", "stream_options", "logprobs", "top_logprobs"})
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What the engine can take: context and batch in tokens, requests at once. None where it doesn't say."""
+
+    model: str
+    context_tokens: int | None = None
+    batch_tokens: int | None = None
+    parallel: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Expectation:
+    """What a right answer holds: a text, or a regular expression.
+
+    `certain` is False where the model may simply not know: a missing text is then no failure until a
+    reference shows that the model does know. `first_line` restricts the search to the first line that is
+    not empty, because a completion without a chat template runs on.
+    """
+
+    contains: str | None = None
+    regex: str | None = None
+    certain: bool = False
+    first_line: bool = False
+
+    def met(self, text: str) -> bool:
+        """Whether the answer holds what is expected. Words and numbers match only as a whole."""
+        if self.first_line:
+            text = text.strip().split("\n", 1)[0]
+        if self.contains is not None:
+            pattern = r"(?<!\w)" * self.contains[:1].isalnum() + re.escape(self.contains)
+            pattern += r"(?!\w)" * self.contains[-1:].isalnum()
+            if not re.search(pattern, text, re.IGNORECASE):
+                return False
+        return self.regex is None or re.search(self.regex, text) is not None
+
+    def describe(self) -> str:
+        """The expectation in a few words, for evidence."""
+        parts = [repr(self.contains)] if self.contains is not None else []
+        parts += [f"a match of /{self.regex}/"] if self.regex is not None else []
+        return " and ".join(parts) or "any text"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One request. `body` is JSON and goes out untouched but for a missing model name.
+
+    `recipe` is what the prompt's text was made from, so that it can be made again in another size or for
+    another endpoint; None for a prompt that is given. `measured` asks for log-probabilities on top, where
+    the engine supports them, to compare answers with a reference: an instrument, no part of the workload.
+    Not hashable, since a body is a mapping.
+    """
+
+    endpoint: str
+    body: Mapping[str, Any]
+    expect: Expectation | None = None
+    recipe: Recipe | None = None
+    measured: bool = False
+
+    @property
+    def deterministic(self) -> bool:
+        """True if the same answer must come each time: temperature 0 is asked for, or an embedding."""
+        return self.endpoint == EMBEDDINGS or self.body.get("temperature") == 0
+
+    @property
+    def question(self) -> str:
+        """The prompt as text, however the body carries it."""
+        return prompt_text(self.body)
+
+    def canonical(self) -> str:
+        """The request as one line of text: equal requests, equal lines."""
+        return self.endpoint + " " + json.dumps(self.body, sort_keys=True, ensure_ascii=False)
+
+    def fingerprint(self) -> str:
+        """Identifies what is asked, however it is delivered: streaming and log-probabilities aside."""
+        asked = {key: value for key, value in self.body.items() if key not in _DELIVERY}
+        text = self.endpoint + json.dumps(asked, sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+Round = tuple[Request, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """A workload: rounds one after the other, the requests of a round at once, and how it is judged.
+
+    `preceding` are rounds that are asked first because the failure may need them. `cache` says what the
+    last request is about: a prompt that must not be in a cache (`cold`) or one that should be (`warm`).
+    `source` "user" means that the user vouches for the requests: a refusal is then a failure.
+    """
+
+    name: str
+    rounds: tuple[Round, ...]
+    preceding: tuple[Round, ...] = ()
+    source: Literal["builtin", "user"] = "builtin"
+    cache: Literal["cold", "warm"] | None = None
+    description: str = ""
+    tokens_per_character: float = field(default=TOKENS_PER_CHARACTER)
+
+    def asked(self) -> tuple[Round, ...]:
+        """All rounds in the order in which they are asked."""
+        return self.preceding + self.rounds
+
+    def requests(self) -> tuple[Request, ...]:
+        """All requests in the order of their answers."""
+        return tuple(request for one in self.asked() for request in one)
+
+    def estimated_tokens(self) -> int:
+        """About how many tokens the workload costs, prompts and answers together."""
+        return sum(
+            estimated_prompt_tokens(request.body, self.tokens_per_character) + answer_limit(request.body, 256)
+            for request in self.requests()
+        )
+
+    def after(self, earlier: Sequence["Probe"]) -> "Probe":
+        """The same probe asked after others, on the same engine: their requests precede it."""
+        return replace(
+            self, preceding=tuple(one for probe in earlier for one in probe.asked()) + self.preceding
+        )
+
+    def until(self, failed_request: int) -> "Probe":
+        """The same probe cut after the round in which the failure showed (an index into `requests()`)."""
+        kept: list[Round] = []
+        seen = 0
+        for one in self.asked():
+            kept.append(one)
+            seen += len(one)
+            if seen > failed_request:
+                break
+        before = len(self.preceding)
+        if len(kept) <= before:  # the failure showed in what came before: that is the workload, then
+            return replace(self, preceding=(), rounds=tuple(kept), cache=None)
+        return replace(self, rounds=tuple(kept[before:]))
+
+
+def prompt_text(body: Mapping[str, Any]) -> str:
+    """The text of messages, prompt or input; parts that are no text are left out."""
+    return "\n".join(_texts(body))
+
+
+def _texts(body: Mapping[str, Any]) -> Iterator[str]:
+    for message in body.get("messages") or ():
+        content = message.get("content") if isinstance(message, Mapping) else None
+        if isinstance(content, str):
+            yield content
+        elif isinstance(content, Sequence):
+            for part in content:
+                if isinstance(part, Mapping) and isinstance(part.get("text"), str):
+                    yield part["text"]
+    for key in ("prompt", "input"):
+        value = body.get(key)
+        for item in value if isinstance(value, list) else (value,):
+            if isinstance(item, str):
+                yield item
+
+
+def estimated_prompt_tokens(body: Mapping[str, Any], tokens_per_character: float) -> int:
+    """The prompt's length in tokens, at least 1: exact for token ids, else by the characters of its text."""
+    prompt = body.get("prompt", body.get("input"))
+    ids = 0
+    if isinstance(prompt, list):
+        ids = sum(
+            1 if isinstance(item, int) else len(item) if isinstance(item, list) else 0 for item in prompt
+        )
+    characters = sum(len(text) for text in _texts(body))
+    return max(1, ids + round(characters * tokens_per_character))
+
+
+def answer_limit(body: Mapping[str, Any], unlimited: int) -> int:
+    """The most tokens that the answer may have; `unlimited` where the body sets no limit."""
+    for key in ("max_completion_tokens", "max_tokens", "n_predict"):
+        value = body.get(key)
+        if isinstance(value, int) and value >= 0:
+            return value
+    return 0 if "input" in body else unlimited

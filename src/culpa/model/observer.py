@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from culpa.model.experiment import Experiment
-from culpa.model.factor import Configuration
+from culpa.model.factor import Configuration, Factor
 from culpa.model.plan import Plan
 from culpa.model.trial import Trial
 
@@ -13,7 +13,8 @@ from culpa.model.trial import Trial
 @dataclass(frozen=True, slots=True)
 class TrialStarted:
     """A trial is about to launch. `trials_left` and `seconds_left` are the most that may still come, this
-    trial included; None where no limit was set. `reason` is the sentence of the search."""
+    trial included; None where no limit was set. `reason` is the sentence of the search. `factors` are all that
+    are varied by now, if they are more than those of the plan: the failing request brings its own."""
 
     id: int
     arm: str
@@ -22,6 +23,7 @@ class TrialStarted:
     reason: str = ""
     trials_left: int | None = None
     seconds_left: float | None = None
+    factors: tuple[Factor, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +64,7 @@ class Observer(Protocol):
         """The running trial moved on."""
 
     def trial_finished(self, trial: Trial) -> None:
-        """A trial is over and its evidence on disk."""
+        """A trial is over and its evidence on disk. Called again with the same id if it is judged anew."""
 
     def belief(self, belief: Belief) -> None:
         """The search has taken the last trial into account."""

@@ -3,7 +3,8 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from culpa.model import Configuration, Experiment, Outcome, Trial
+from culpa.model import Configuration, Experiment, Outcome, Trial, all_suspect
+from culpa.report import words
 
 MOST_COLUMNS = 6
 
@@ -34,10 +35,16 @@ class ArmTable:
 
 
 def arm_table(experiment: Experiment) -> ArmTable:
-    """Group the trials by configuration, in the order in which each configuration was first run."""
+    """Group the trials by configuration, in the order in which each configuration was first run.
+
+    A factor that a trial does not name was at its suspect level: the first trials run before the factors of
+    the failing request are known.
+    """
+    launched = all_suspect(experiment.factors)
     groups: dict[Configuration, list[Trial]] = {}
     for trial in experiment.trials:
-        groups.setdefault(trial.configuration, []).append(trial)
+        full = launched.with_levels(trial.configuration.as_dict())
+        groups.setdefault(full, []).append(trial)
     varied = _varied(experiment, groups)
     columns = varied if len(varied) <= MOST_COLUMNS else _decisive(experiment, varied)
     rest = [name for name in varied if name not in columns]
@@ -115,12 +122,7 @@ def _outcomes(trials: Sequence[Trial]) -> str:
 
 
 def _what_failed(trial: Trial) -> str:
-    if trial.outcome is Outcome.PASS:
-        return ""
-    if trial.outcome is Outcome.UNTESTABLE:
-        return "; ".join(trial.mismatches) or trial.reason
-    if trial.signature is None:
-        return trial.reason
-    if trial.outcome is Outcome.FAIL:  # they all share the hunted event, which the report gives in full
+    if trial.outcome is Outcome.FAIL and trial.signature is not None:
+        # They all share the hunted event, which the report gives in full elsewhere.
         return replace(trial.signature, event=None).describe()
-    return trial.signature.describe()
+    return words.why(trial)

@@ -87,6 +87,20 @@ def suspects(members: Sequence[Member]) -> str:
     return listing(setting(member.name, member.suspect) for member in members)
 
 
+def names(found: Sequence[str]) -> str:
+    """A set of factors without levels; the empty set stands for "none of these"."""
+    return " + ".join(found) or "none of these"
+
+
+def why(trial: Trial) -> str:
+    """Why a trial is no pass: the signature, the mismatch, or the reason given. Empty on a pass."""
+    if trial.outcome is Outcome.PASS:
+        return ""
+    if trial.outcome is Outcome.UNTESTABLE or trial.signature is None:
+        return "; ".join(trial.mismatches) or trial.reason
+    return trial.signature.describe()
+
+
 def times(count: Count) -> str:
     """How often a configuration failed, in words."""
     if count.trials == 0:

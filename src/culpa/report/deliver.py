@@ -1,0 +1,92 @@
+"""What the command line asks of the reports: choose a view, write the files, print the result."""
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from culpa.model import Experiment, Observer, Plan
+from culpa.model.summary import RunSummary
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+MARKDOWN_FILE = "report.md"
+JSON_FILE = "experiment.json"
+
+
+def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
+    """Nothing if quiet, a live view on a terminal, else plain lines. JSON keeps standard output for itself."""
+    from culpa.report.lines import PlainLines, Quiet
+
+    if quiet:
+        return Quiet()
+    stream = sys.stderr if as_json else sys.stdout
+    if not stream.isatty() or os.environ.get("TERM") == "dumb":
+        return PlainLines(stream)
+    from culpa.report.live import RichLive
+
+    return RichLive(_console(stream))
+
+
+def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
+    """Write `report.md` and `experiment.json` into the folder, each whole or not at all; their paths."""
+    from culpa.report.json_report import experiment_json
+    from culpa.report.markdown import markdown_report
+
+    markdown, document = folder / MARKDOWN_FILE, folder / JSON_FILE
+    _write(document, experiment_json(experiment))
+    _write(markdown, markdown_report(experiment))
+    return markdown, document
+
+
+def print_result(experiment: Experiment, *, as_json: bool = False) -> None:
+    """Print the summary, or the whole experiment as JSON."""
+    if as_json:
+        from culpa.report.json_report import experiment_json
+
+        sys.stdout.write(experiment_json(experiment))
+        return
+    from culpa.report.terminal import print_summary
+
+    report = str(Path(experiment.folder) / MARKDOWN_FILE) if experiment.folder else ""
+    print_summary(experiment, _console(sys.stdout), report)
+
+
+def print_plan(plan: Plan, *, as_json: bool = False) -> None:
+    """Print what `--dry-run` shows."""
+    from culpa.report import plan as report
+
+    if as_json:
+        sys.stdout.write(report.plan_json(plan))
+    else:
+        report.print_plan(plan, _console(sys.stdout))
+
+
+def print_runs(summaries: Sequence[RunSummary], *, as_json: bool = False) -> None:
+    """Print the list of runs."""
+    from culpa.report import runs as report
+
+    if as_json:
+        sys.stdout.write(report.runs_json(summaries))
+    else:
+        report.print_runs(summaries, _console(sys.stdout))
+
+
+def _console(stream: TextIO) -> "Console":
+    """A console that interprets no markup, and survives a stream that cannot encode a character."""
+    from io import TextIOWrapper
+
+    from rich.console import Console
+
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return Console(file=stream, markup=False, highlight=False, emoji=False)
+
+
+def _write(path: Path, text: str) -> None:
+    """Through a file beside it: a reader never sees half a report."""
+    beside = path.with_name(f".{path.name}.part")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(path)

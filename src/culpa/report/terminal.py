@@ -1,0 +1,123 @@
+"""The summary at the end of a run, for a terminal: short, safe in any width, commands ready to be copied."""
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from culpa.model import Experiment, ExperimentOutcome
+from culpa.report import clean, words
+from culpa.report.console import print_trimmed
+
+_STYLES = {
+    ExperimentOutcome.NO_FAILURE: "bold green",
+    ExperimentOutcome.ISOLATED: "bold red",
+    ExperimentOutcome.INCONCLUSIVE: "bold yellow",
+    ExperimentOutcome.ALL_SAFE_FAILS: "bold yellow",
+}
+_EVENT_WIDTH = 300
+_MOST_NOT_EXCLUDED = 5
+
+
+def print_summary(experiment: Experiment, console: Console, report: str = "") -> None:
+    """Print what was found. `report` is where the Markdown report lies, as the user can open it.
+
+    Commands are not wrapped: the terminal folds them, and what is copied is one line.
+    """
+    console.print()
+    print_trimmed(
+        console, Text(clean.line(words.headline(experiment)), style=_STYLES[experiment.conclusion.outcome])
+    )
+    for sentence in _details(experiment):
+        print_trimmed(console, Padding(Text(clean.line(sentence)), (0, 0, 0, 2)))
+    facts = _facts(experiment)
+    if facts.row_count:
+        console.print()
+        print_trimmed(console, facts)
+    _print_commands(experiment, console)
+    _print_list(console, "not excluded", experiment.conclusion.not_excluded, _MOST_NOT_EXCLUDED)
+    if report:
+        console.print()
+        console.print(Text.assemble(("report  ", "bold"), clean.line(report)), soft_wrap=True)
+
+
+def _details(experiment: Experiment) -> list[str]:
+    outcome = experiment.conclusion.outcome
+    findings = experiment.conclusion.findings
+    sentences: list[str] = []
+    for number, finding in enumerate(findings):
+        if number:
+            sentences.append(words.claim(finding, alone=False))
+        sentences += words.support(finding)
+    if outcome is ExperimentOutcome.NO_FAILURE:
+        sentences += [experiment.no_failure] if experiment.no_failure else []
+        sentences += [*words.exclusion_sentences(words.passing(experiment)), *words.NOT_SHOWN]
+    elif outcome is ExperimentOutcome.ALL_SAFE_FAILS:
+        sentences.append("No factor is accused by that, and none is cleared.")
+    if outcome is not ExperimentOutcome.NO_FAILURE:
+        sentences.append(words.baseline_sentence(experiment))
+    if experiment.interrupted:
+        sentences.append("The run was interrupted; culpa isolate --resume goes on from here.")
+    sentences += [f"A limit ended the search: {limit}" for limit in experiment.limits_reached]
+    return [*sentences, *experiment.notes]
+
+
+def _facts(experiment: Experiment) -> Table:
+    """What failed first, the root event and where to read it, and other failures."""
+    table = Table.grid(padding=(0, 2), pad_edge=False)
+    table.add_column(style="bold", no_wrap=True)
+    table.add_column(overflow="fold")
+    hunted, root = experiment.hunted, experiment.root
+    if hunted is not None:
+        table.add_row("symptom", Text(clean.line(hunted.symptom)))
+        table.add_row("first to fail", Text(clean.line(words.place(hunted))))
+    if root is not None:
+        table.add_row("root event", Text(clean.line(root.event.text, _EVENT_WIDTH), style="red"))
+        where = f"line {root.event.line:,}, trial {root.trial}"
+        table.add_row("", Text(clean.line(f"{where}, {root.log}" if root.log else where), style="dim"))
+        if root.async_stack:
+            table.add_row("", Text("asynchronous: the stack shows where it was noticed, not what caused it"))
+    elif hunted is not None and hunted.event:
+        table.add_row("event", Text(clean.line(hunted.event, _EVENT_WIDTH), style="red"))
+    for failure in experiment.other_failures:
+        shown = f"{failure.signature.describe()} {failure.note and f'({failure.note})'}"
+        table.add_row("another failure", Text(clean.line(shown, _EVENT_WIDTH)))
+    for status in experiment.conclusion.statuses:
+        if status.status == "masking":
+            reason = status.reason or "with it the failure does not show"
+            table.add_row("masked by", Text(clean.line(f"{status.name}: {reason}")))
+    return table
+
+
+def _print_commands(experiment: Experiment, console: Console) -> None:
+    commands = experiment.commands
+    if commands is None or not commands.failing:
+        return
+    _print_command(console, "fails", commands.failing, commands.failing_request)
+    if not commands.passing:
+        return
+    change = words.listing(words.setting(member.name, member.safe) for member in commands.differing)
+    label = f"passes with {change} (a contrast, no fix)" if change else "passes (a contrast, no fix)"
+    _print_command(console, label, commands.passing, commands.passing_request)
+
+
+def _print_command(console: Console, label: str, command: str, request: str) -> None:
+    console.print()
+    console.print(Text(clean.line(label), style="bold"))
+    console.print(Text(clean.block(command)), soft_wrap=True)
+    if request:
+        console.print(Text(clean.line(f"asked: {request}"), style="dim"))
+
+
+def _print_list(console: Console, label: str, sentences: Iterable[str], most: int) -> None:
+    shown = list(sentences)
+    if not shown:
+        return
+    console.print()
+    console.print(Text(label, style="bold"))
+    for sentence in shown[:most]:
+        print_trimmed(console, Padding(Text(clean.line(sentence)), (0, 0, 0, 2)))
+    if len(shown) > most:
+        print_trimmed(console, Padding(Text(f"and {len(shown) - most} more, in the report"), (0, 0, 0, 2)))

@@ -10,9 +10,10 @@ Layout of a run folder:
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from culpa.model.summary import RunSummary
 
 JOURNAL_SCHEMA = "culpa.journal/1"
 JOURNAL = "journal.jsonl"
@@ -50,7 +51,9 @@ class Journal:
             try:
                 entry = json.loads(line)
             except ValueError:
-                raise BadRunFolder(f"{self._path}: line {number} is not JSON; the journal is damaged") from None
+                raise BadRunFolder(
+                    f"{self._path}: line {number} is not JSON; the journal is damaged"
+                ) from None
             if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
                 raise BadRunFolder(f"{self._path}: line {number} is no journal entry")
             yield entry
@@ -74,7 +77,9 @@ def _cut_torn_line(descriptor: int) -> None:
 def create_run(folder: Path, header: Mapping[str, Any]) -> Journal:
     """Make a run folder and write its header. Raises BadRunFolder if the folder already holds a run."""
     if (folder / JOURNAL).exists():
-        raise BadRunFolder(f"{folder} already holds a run: choose another --out, or go on with --resume {folder}")
+        raise BadRunFolder(
+            f"{folder} already holds a run: choose another --out, or go on with --resume {folder}"
+        )
     if folder.exists() and not folder.is_dir():
         raise BadRunFolder(f"{folder} is not a folder: choose another --out")
     try:
@@ -98,40 +103,40 @@ def open_run(folder: Path) -> tuple[Journal, dict[str, Any], list[dict[str, Any]
     return journal, header, rest
 
 
-@dataclass(frozen=True, slots=True)
-class RunRecord:
-    """What `culpa runs` shows of a run. `outcome` is None while no result was written."""
-
-    folder: Path
-    started: str
-    engine: str
-    command: str
-    trials: int
-    outcome: str | None
-    result: Mapping[str, Any] | None
-
-
-def list_runs(root: Path) -> list[RunRecord]:
+def list_runs(root: Path) -> list[RunSummary]:
     """Every run below `root`, oldest first; folders that hold no readable run are passed over."""
-    records = []
+    found = []
     for path in sorted(root.glob(f"*/{JOURNAL}")):
         try:
-            _, header, entries = open_run(path.parent)
+            found.append(summary_of(path.parent))
         except BadRunFolder:
-            continue
-        result = read_result(path.parent)
-        records.append(
-            RunRecord(
-                folder=path.parent,
-                started=str(header.get("started", "")),
-                engine=str(header.get("engine", "")),
-                command=str(header.get("command", "")),
-                trials=sum(1 for entry in entries if entry["kind"] == "trial"),
-                outcome=str(result["outcome"]) if result and "outcome" in result else None,
-                result=result,
-            )
-        )
-    return sorted(records, key=lambda record: (record.started, record.folder.name))
+            continue  # not a run of ours; `--resume` on it says what is wrong
+    return sorted(found, key=lambda run: (run.started, run.run_id))
+
+
+def summary_of(folder: Path) -> RunSummary:
+    """One line about a run: from its result if it has one, else from its journal. Raises BadRunFolder."""
+    _, header, entries = open_run(folder)
+    result = read_result(folder) or {}
+    findings = result.get("findings") or []
+    named = [" + ".join(f"{f['name']}={f['suspect']}" for f in finding["factors"]) for finding in findings]
+    last = next((e["elapsed"] for e in reversed(entries) if "elapsed" in e), 0.0)
+    unfinished = "interrupted" if any(entry["kind"] == "interrupted" for entry in entries) else "unfinished"
+    outcome = "interrupted" if result.get("interrupted") else str(result.get("outcome", unfinished))
+    return RunSummary(
+        run_id=folder.name,
+        started=str(header.get("started", "")),
+        engine=str(header.get("engine", "")),
+        outcome=outcome,
+        finding="; ".join(named) or _symptom(result),
+        trials=len({entry["trial"]["id"] for entry in entries if entry["kind"] == "trial"}),
+        elapsed_seconds=float(result.get("elapsed_seconds", last)),
+    )
+
+
+def _symptom(result: Mapping[str, Any]) -> str:
+    signature = result.get("signature")
+    return str(signature.get("symptom", "")) if isinstance(signature, dict) else ""
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:

@@ -53,6 +53,10 @@ class EngineAdapter(Protocol):
     def dialect(self) -> str:
         """The log dialect for triage: `vllm`, `llamacpp` or `generic`."""
 
+    @property
+    def usual_seconds(self) -> float:
+        """A start and its probes on a usual machine, in seconds: for the rough time in a plan."""
+
     def recognises(self, launch: Launch) -> bool:
         """Whether the launch starts this engine."""
 
@@ -95,8 +99,12 @@ class CatalogueAdapter:
     """
 
     def __init__(self, catalogue: Catalogue, surrounding: Mapping[str, str] | None = None) -> None:
-        self.catalogue = catalogue
         self.surrounding: Mapping[str, str] = dict(os.environ if surrounding is None else surrounding)
+        self.use(catalogue)
+
+    def use(self, catalogue: Catalogue) -> None:
+        """Work with this catalogue from now on: an engine fits its own to a launch once that is read."""
+        self.catalogue = catalogue
         self._conditions = {
             factor.name: [Condition.parse(text) for text in factor.requires] for factor in catalogue.factors
         }
@@ -118,6 +126,11 @@ class CatalogueAdapter:
         """The log dialect for triage."""
         return self.catalogue.engine.dialect
 
+    @property
+    def usual_seconds(self) -> float:
+        """A start and its probes on a usual machine, in seconds."""
+        return self.catalogue.engine.usual_seconds
+
     # --- for subclasses to say -----------------------------------------------------------------------------
 
     def start_of_arguments(self, launch: Launch) -> int:
@@ -129,7 +142,7 @@ class CatalogueAdapter:
         return None
 
     def unmet(self, factor: FactorTable) -> str | None:
-        """The reason why a fact that the factor `needs` does not hold for the launch that was read, or None."""
+        """The reason why a fact that the factor `needs` does not hold for the launch that was read."""
         return None
 
     def level_of(self, factor: FactorTable, launch: Launch) -> str:

@@ -242,6 +242,8 @@ class EngineTable(Table):
         str, ...
     ] = ()  # flags with a value that are no factors: their values are never read as flags
     instrumentation: tuple[str, ...] = ()  # harmless switches that are added where they are missing
+    # A start and its probes on a usual machine, in seconds: only for the rough time in a plan.
+    usual_seconds: Annotated[float, Field(gt=0)] = 30.0
 
 
 class CatalogueTable(Table):

@@ -1,0 +1,5 @@
+"""`python -m culpa` is the command `culpa`."""
+
+from culpa.cli import main
+
+main()

@@ -1,0 +1,63 @@
+"""The command `culpa`: its verbs, and how errors leave it."""
+
+import sys
+from typing import Annotated, Any
+
+import typer
+import typer.exceptions
+
+from culpa import __version__
+from culpa.cli.isolate import isolate
+from culpa.cli.runs import runs
+
+BAD_INPUT = 2
+INTERRUPTED = 130
+
+app = typer.Typer(
+    name="culpa",
+    help="Find what is at fault when an LLM serving engine crashes, hangs or talks nonsense.",
+    epilog="Start with: culpa isolate -- <the command that starts your engine>",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(isolate)
+app.command()(runs)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"culpa {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    _version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run the command line and exit. Bad input: one line on standard error, exit code 2."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    try:
+        code: Any = app(args=arguments, standalone_mode=False)
+    except typer.exceptions.TyperException as error:
+        context = getattr(error, "ctx", None)
+        where = f" (see {context.command_path} --help)" if context is not None else ""
+        typer.echo(f"culpa: {' '.join(error.format_message().split())}{where}", err=True)
+        return BAD_INPUT
+    except typer.Exit as error:
+        return error.exit_code
+    except (typer.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    return code if isinstance(code, int) else 0

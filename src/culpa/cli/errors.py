@@ -1,0 +1,31 @@
+"""Bad input leaves as one line on standard error and exit code 2."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+
+
+@contextmanager
+def bad_input() -> Iterator[None]:
+    """Turn every error that a user can mend into one line; anything else is our own fault and stays a crash."""
+    from culpa.engines import BadFactors, BadLaunch
+    from culpa.experiment import HarnessCannotRun
+    from culpa.probes import BadRequestFile, BadText
+    from culpa.selection import BadSelection
+    from culpa.store import BadRunFolder
+
+    mendable = (
+        BadFactors,
+        BadLaunch,
+        BadRequestFile,
+        BadRunFolder,
+        BadSelection,
+        BadText,
+        HarnessCannotRun,
+    )
+    try:
+        yield
+    except mendable as error:
+        typer.echo(f"culpa: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from None

@@ -1,0 +1,23 @@
+"""`culpa runs`: the runs that lie in a folder."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def runs(
+    root: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds the runs.")] = Path(
+        "culpa-runs"
+    ),
+    as_json: Annotated[bool, typer.Option("--json", help="Print the list as JSON.")] = False,
+) -> int:
+    """List the runs in a folder with their outcomes, oldest first."""
+    from culpa.report import print_runs
+    from culpa.store import list_runs
+
+    if not root.is_dir():
+        typer.echo(f"culpa: there are no runs: {root} does not exist (culpa isolate makes it)", err=True)
+        return 2
+    print_runs(list_runs(root), as_json=as_json)
+    return 0

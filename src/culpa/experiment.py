@@ -1,0 +1,374 @@
+"""The loop of `culpa isolate`: see the failure, ask search, run a trial, tell search, journal, stop.
+
+Everything that decides is a function of the trials so far (`Record`), so a resumed run goes on where it was cut.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from culpa.engines.base import EngineAdapter, Reading
+from culpa.hunt import Sizes, SizesSoFar, Suite, patience_is_out
+from culpa.model import (
+    Conclusion,
+    Configuration,
+    ExperimentOutcome,
+    Factor,
+    Launch,
+    Outcome,
+    Signature,
+    Trial,
+    all_safe,
+    all_suspect,
+)
+from culpa.model.observer import Belief, Observer, TrialStarted
+from culpa.model.options import IsolateOptions
+from culpa.probes import Limits, Probe, Reference, conflict, judge, reference_from, request_factors, shaped
+from culpa.record import Hunted, Record
+from culpa.search import Proposal, Strategy
+from culpa.trial import Asked, ProbeSource, TrialRequest, TrialResult, TrialRunner
+
+
+class HarnessCannotRun(RuntimeError):
+    """The experiment can't be run here at all; the message is one line for the user (exit code 2)."""
+
+
+@dataclass(slots=True)
+class Ending:
+    """How the loop ended, for the report."""
+
+    conclusion: Conclusion
+    factors: tuple[Factor, ...]
+    limits_reached: tuple[str, ...] = ()
+
+
+class Isolation:
+    """One run of `culpa isolate`. Collaborators are handed in; `record` holds all that has been seen."""
+
+    def __init__(
+        self,
+        *,
+        adapter: EngineAdapter,
+        launch: Launch,
+        reading: Reading,
+        options: IsolateOptions,
+        suite: Suite,
+        runner: TrialRunner,
+        record: Record,
+        observer: Observer,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._adapter = adapter
+        self._launch = launch
+        self._reading = reading
+        self._options = options
+        self._suite = suite
+        self._runner = runner
+        self.record = record
+        self._observer = observer
+        self._clock = clock
+        self._began = clock()
+        self._factors = reading.factors
+        self._last: Configuration | None = None
+        self._limits_reached: list[str] = []
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds spent on this run, earlier sittings included."""
+        return self.record.seconds_before + self._clock() - self._began
+
+    @property
+    def factors(self) -> tuple[Factor, ...]:
+        """What is varied: the launch's factors and, once the failure is known, those of its request."""
+        return self._factors
+
+    async def run(self) -> Ending:
+        """Run to the end. Raises HarnessCannotRun; cancellation passes through after the engine is ended."""
+        try:
+            if self.record.hunted is None:
+                await self._hunt()
+            if self.record.hunted is None:
+                return self._ending(Conclusion(ExperimentOutcome.NO_FAILURE))
+            self._know_the_request()
+            return self._ending(await self._isolate())
+        finally:
+            await self._runner.close()
+
+    def partial(self) -> Ending:
+        """What can be said of a run that was cut off."""
+        if self.record.hunted is None:
+            left = ("the run was cut off before a failure was seen",)
+            return self._ending(Conclusion(ExperimentOutcome.INCONCLUSIVE, not_excluded=left))
+        self._know_the_request()
+        return self._ending(self._conclude_now())
+
+    def _ending(self, conclusion: Conclusion) -> Ending:
+        return Ending(conclusion, self._factors, tuple(self._limits_reached))
+
+    # -- seeing the failure --------------------------------------------------------------------------------
+
+    async def _hunt(self) -> None:
+        """Run the launch as it is until it fails or patience is out."""
+        while not patience_is_out(self.record.baselines(), self._options):
+            if self._out_of_budget():
+                return
+            sizes = SizesSoFar(self.record.sizes)
+            limits_seen: list[Limits] = []
+            source = self._suite.source(sizes)
+
+            def next_probe(
+                limits: Limits,
+                asked: Sequence[Asked],
+                source: ProbeSource = source,
+                seen: list[Limits] = limits_seen,
+            ) -> Probe | None:
+                seen.append(limits)
+                return source(limits, asked)
+
+            result = await self._trial(
+                Proposal(
+                    all_suspect(self._reading.factors),
+                    "baseline",
+                    "baseline",
+                    "the launch as it is, to see the failure",
+                ),
+                probes=next_probe,
+                claims=Configuration(()),
+            )
+            if result.trial.outcome is Outcome.UNTESTABLE:
+                raise HarnessCannotRun(f"the launch could not be tried as it is: {result.trial.reason}")
+            if self.record.limits is None and limits_seen:
+                self.record.note_limits(limits_seen[0], sizes.now)
+            self._note_unclaimed(result.trial)
+            if result.trial.outcome is Outcome.PASS:
+                result = await self._judged_by_reference(result)
+            if result.trial.outcome is Outcome.FAIL and result.trial.signature is not None:
+                probe = result.failed_probe
+                self.record.note_hunted(Hunted(result.trial.signature, probe.name if probe else None))
+                return
+
+    def _note_unclaimed(self, trial: Trial) -> None:
+        """Say where the engine does not do what the user's own launch asks for."""
+        suspects = all_suspect(self._reading.factors)
+        for sentence in self._adapter.mismatches(suspects, dict(trial.effective)):
+            self._note(f"in the launch as it is: {sentence}")
+
+    async def _judged_by_reference(self, result: TrialResult) -> TrialResult:
+        """Where only a reference can tell right from wrong, get one and judge the answers again."""
+        if not any(asked.judgement.status == "unknown" for asked in result.asked):
+            return result
+        if self.record.reference is None and not await self._make_reference(result):
+            return result
+        for asked in result.asked:
+            judgement = judge(asked.probe, asked.answers, self.record.reference)
+            if judgement.status == "wrong":
+                trial = replace(
+                    result.trial,
+                    outcome=Outcome.FAIL,
+                    signature=Signature(judgement.symptom or "wrong_answer"),
+                    reason=judgement.evidence,
+                )
+                self.record.note_trial(trial, self.elapsed)
+                self._observer.note(f"trial {trial.id} judged again: {judgement.evidence}")
+                return replace(result, trial=trial, failed_probe=asked.probe)
+        return result
+
+    async def _make_reference(self, baseline: TrialResult) -> bool:
+        """Ask the all-safe launch the same; its answers, and how they vary, are the measure from now on."""
+        if any(trial.purpose == "reference" for trial in self.record.trials.values()):
+            return False
+        probes = tuple(asked.probe for asked in baseline.asked if asked.judgement.status == "unknown")
+        safe = all_safe(self._reading.factors)
+        result = await self._trial(
+            Proposal(safe, "all_safe", "reference", "the model may know nothing: ask the all-safe launch"),
+            probes=_in_order((*probes, *probes)),
+            claims=self._claims(safe),
+            purpose="reference",
+        )
+        if result.trial.outcome is not Outcome.PASS:
+            self._note(
+                "the answers could not be compared with a reference: the all-safe launch ended as "
+                f"{result.trial.outcome} ({result.trial.reason})"
+            )
+            return False
+        reference = reference_from([(asked.probe, asked.answers) for asked in result.asked])
+        self.record.note_reference(reference)
+        self._note(_reference_text(reference))
+        return True
+
+    # -- isolating it --------------------------------------------------------------------------------------
+
+    def _know_the_request(self) -> None:
+        """Add the factors of the failing request to those of the launch."""
+        probe = self._hunted_probe()
+        extra = request_factors(probe) if probe is not None else ()
+        chosen = [
+            factor
+            for factor in extra
+            if factor.name not in self._options.skip
+            and (not self._options.only or factor.name in self._options.only)
+        ]
+        self._factors = (*self._reading.factors, *chosen)
+
+    def _hunted_probe(self) -> Probe | None:
+        hunted, limits = self.record.hunted, self.record.limits
+        if hunted is None or hunted.probe is None or limits is None:
+            return None
+        return self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe)
+
+    async def _isolate(self) -> Conclusion:
+        strategy = self._strategy(self._options.max_trials)
+        while True:
+            history = self.record.history(all_suspect(self._factors))
+            step = strategy.next(history, self._runner.alive)
+            self._tell_belief(strategy)
+            if isinstance(step, Conclusion):
+                return step
+            if self._out_of_budget():
+                return self._conclude_now()
+            await self._trial(
+                step, probes=self._probes_for(step.configuration), claims=self._claims(step.configuration)
+            )
+
+    def _strategy(self, max_trials: int | None) -> Strategy:
+        start, request = self._costs()
+        return Strategy(
+            self._factors,
+            confidence=self._options.confidence,
+            max_trials=max_trials,
+            repeat=self._options.repeat,
+            arms=self._options.arms,
+            seed=self._options.seed,
+            relaunch_cost=start + request,
+            request_cost=request,
+            thresholds=self._options.thresholds,
+            can_run=self._can_run,
+        )
+
+    def _conclude_now(self) -> Conclusion:
+        """What the trials so far allow to say, no further trial granted."""
+        history = self.record.history(all_suspect(self._factors))
+        step = self._strategy(len(history)).next(history, None)
+        if isinstance(step, Conclusion):
+            return step
+        raise AssertionError("a strategy without trials left must conclude")
+
+    def _costs(self) -> tuple[float, float]:
+        """Seconds of a start and of the probes, as the baselines measured them; their ratio is what counts."""
+        for trial in self.record.baselines():
+            start = trial.start_seconds if trial.start_seconds is not None else trial.seconds
+            return max(start, 0.1), max(trial.seconds - start, 0.1)
+        return 1.0, 0.1
+
+    def _can_run(self, configuration: Configuration) -> str | None:
+        probe = self._hunted_probe()
+        return self._adapter.can_run(configuration) or (conflict(probe, configuration) if probe else None)
+
+    def _claims(self, configuration: Configuration) -> Configuration:
+        """What the arm says of itself: the launch levels in which it differs from the user's launch."""
+        suspects = all_suspect(self._reading.factors)
+        return Configuration.of(
+            {name: configuration[name] for name in suspects if configuration[name] != suspects[name]}
+        )
+
+    def _probes_for(self, configuration: Configuration) -> ProbeSource:
+        probe = self._hunted_probe()
+        if probe is not None:
+            return _in_order((shaped(probe, configuration),))
+        # It fails at start-up: that it comes up and answers at all is what a pass must show.
+        source = self._suite.source(SizesSoFar(self.record.sizes))
+        return lambda limits, asked: None if asked else source(limits, asked)
+
+    def _tell_belief(self, strategy: Strategy) -> None:
+        history = self.record.history(all_suspect(self._factors))
+        self._observer.belief(
+            Belief(tuple(strategy.belief(history)[:5]), strategy.expected_remaining(history))
+        )
+
+    # -- one trial -----------------------------------------------------------------------------------------
+
+    async def _trial(
+        self,
+        step: Proposal,
+        *,
+        probes: ProbeSource,
+        claims: Configuration,
+        purpose: str | None = None,
+    ) -> TrialResult:
+        levels = Configuration.of(
+            {factor.name: step.configuration[factor.name] for factor in self._reading.factors}
+        )
+        number = self.record.next_id(self.elapsed)
+        self._observer.trial_started(
+            TrialStarted(
+                number,
+                step.arm,
+                purpose or step.purpose,
+                step.configuration,
+                step.reason,
+                self._trials_left(),
+                self._seconds_left(),
+            )
+        )
+        hunted = self.record.hunted
+        result = await self._runner.run(
+            TrialRequest(
+                id=number,
+                configuration=step.configuration,
+                levels=levels,
+                claims=claims,
+                purpose=purpose or step.purpose,
+                arm=step.arm,
+                probes=probes,
+                hunted=hunted.signature if hunted else None,
+                reference=self.record.reference,
+                # Repeating a configuration on the same engine would not be an independent trial.
+                fresh=step.configuration == self._last,
+            )
+        )
+        self._last = step.configuration
+        self.record.note_trial(result.trial, self.elapsed)
+        self._observer.trial_finished(result.trial)
+        return result
+
+    # -- limits --------------------------------------------------------------------------------------------
+
+    def _out_of_budget(self) -> bool:
+        left = self._seconds_left()
+        if left is not None and left <= 0:
+            self._reached(f"--max-time of {self._options.max_seconds:.0f} s")
+            return True
+        trials = self._trials_left()
+        if trials is not None and trials <= 0:
+            self._reached(f"--max-trials of {self._options.max_trials}")
+            return True
+        return False
+
+    def _reached(self, limit: str) -> None:
+        if limit not in self._limits_reached:
+            self._limits_reached.append(limit)
+
+    def _trials_left(self) -> int | None:
+        limit = self._options.max_trials
+        return None if limit is None else limit - len(self.record.trials)
+
+    def _seconds_left(self) -> float | None:
+        limit = self._options.max_seconds
+        return None if limit is None else limit - self.elapsed
+
+    def _note(self, text: str) -> None:
+        if self.record.note(text):
+            self._observer.note(text)
+
+
+def _in_order(probes: Sequence[Probe]) -> ProbeSource:
+    """A source that hands out these probes, whatever the answers."""
+    return lambda _limits, asked: probes[len(asked)] if len(asked) < len(probes) else None
+
+
+def _reference_text(reference: Reference) -> str:
+    return (
+        "the model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
+        f"token by token, with a tolerance of {reference.tolerance:.2f} nats "
+        f"(noise of the reference itself: {reference.noise:.3f} over {reference.pairs} pairs)"
+    )

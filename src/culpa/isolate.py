@@ -1,0 +1,305 @@
+"""Puts a run of `culpa isolate` together: reads the launch, opens the run folder, runs, assembles the result."""
+
+import asyncio
+import dataclasses
+import os
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import culpa
+from culpa.assemble import assemble
+from culpa.engines import EngineAdapter, Reading, find_adapter, parse_command
+from culpa.executors import LocalExecutor
+from culpa.experiment import Ending, HarnessCannotRun, Isolation
+from culpa.host import Machine, end_leftovers, environment_facts, port_owner, read_machine
+from culpa.hunt import Suite
+from culpa.model import Launch
+from culpa.model.experiment import Experiment
+from culpa.model.observer import Observer, TrialProgress
+from culpa.model.options import IsolateOptions
+from culpa.model.plan import Plan, PlannedArm
+from culpa.model.redact import redact
+from culpa.probes import parse_question, parse_record
+from culpa.record import Record
+from culpa.search import Strategy
+from culpa.selection import check_names, parse_arm, request_names, select
+from culpa.session import Patience
+from culpa.store import BadRunFolder, Journal, create_run, open_run
+from culpa.trial import TrialRunner
+
+DEFAULT_ROOT = Path("culpa-runs")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the user asked for, as texts: nothing of it is checked yet."""
+
+    words: tuple[str, ...]
+    options: IsolateOptions
+    only: tuple[str, ...] = ()
+    skip: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+    factors_file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """A checked run that could start now. `options` holds the canonical names and parsed arms."""
+
+    asked: Asked
+    launch: Launch
+    adapter: EngineAdapter
+    reading: Reading
+    options: IsolateOptions
+    machine: Machine
+    port: int | None
+
+
+def set_up(asked: Asked) -> Setup:
+    """Check everything that can be checked before an engine starts; each error is one line for the user.
+
+    Raises BadLaunch, BadFactors, BadSelection, BadRequestFile, BadProbe or HarnessCannotRun.
+    """
+    launch = parse_command(asked.words)
+    adapter = find_adapter(launch, Path(asked.factors_file) if asked.factors_file else None)
+    machine = read_machine()
+    reading = adapter.read(launch, machine)
+    known = request_names(asked.options.request_file)
+    only = check_names(asked.only, reading, known, adapter.canonical, "--only")
+    skip = check_names(asked.skip, reading, known, adapter.canonical, "--skip")
+    arms = tuple(parse_arm(text, reading, adapter.canonical) for text in asked.arms)
+    # An arm that a person asks for is always run, so its factors are varied whatever else was chosen.
+    forced = {name for arm in arms for name, _ in arm.levels}
+    reading = select(reading, only and (*only, *forced), tuple(name for name in skip if name not in forced))
+    for text in asked.options.questions:
+        parse_question(text)
+    for text in asked.options.records:
+        parse_record(text)
+    port = adapter.wanted_port(launch)
+    owner = port_owner(port) if port is not None else None
+    if owner is not None:
+        raise HarnessCannotRun(
+            f"port {port} of the launch is taken by {owner}: stop that process, or leave the port out of the "
+            "command and a free one is found"
+        )
+    options = replace(asked.options, only=only, skip=skip, arms=arms)
+    return Setup(asked, launch, adapter, reading, options, machine, port)
+
+
+def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
+    """What the run is about to do, with the search's estimate of its length."""
+    strategy = Strategy(setup.reading.factors, confidence=setup.options.confidence, arms=setup.options.arms)
+    trials = strategy.expected_remaining([])
+    seconds = setup.adapter.usual_seconds * trials
+    return Plan(
+        engine=setup.adapter.name,
+        launch=setup.launch,
+        factors=setup.reading.factors,
+        left_out=setup.reading.left_out,
+        arms=(
+            PlannedArm("baseline", "baseline", (), "the launch as it is, until it has failed"),
+            PlannedArm(
+                "all safe",
+                "all_safe",
+                tuple((f.name, f.safe[0]) for f in setup.reading.factors if not f.instrument),
+                "if this fails too, the factors are not enough",
+            ),
+            *(PlannedArm(arm.name, "arm", arm.levels, "asked for") for arm in setup.options.arms),
+        ),
+        run_id=run_id,
+        folder=str(folder) if folder else "",
+        confidence=setup.options.confidence,
+        predicted_trials=trials,
+        predicted_seconds=seconds,
+        max_trials=setup.options.max_trials,
+        max_seconds=setup.options.max_seconds,
+        notes=setup.reading.notes,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run with its folder and journal, new or resumed."""
+
+    setup: Setup
+    folder: Path
+    run_id: str
+    started: str
+    journal: Journal
+    entries: tuple[dict[str, Any], ...] = ()
+
+
+def new_run(setup: Setup, out: Path | None) -> Run:
+    """Make the folder of a new run. Raises BadRunFolder."""
+    now = datetime.now(UTC)
+    name = f"{now:%Y%m%d-%H%M%S}-{setup.adapter.name.replace('/', '-')}"
+    folder = out or _unused(DEFAULT_ROOT / name)
+    started = now.isoformat(timespec="seconds")
+    asked = setup.asked
+    journal = create_run(
+        folder,
+        {
+            "culpa": culpa.__version__,
+            "started": started,
+            "engine": setup.adapter.name,
+            "command": redact(setup.launch.command_line()),
+            "words": list(asked.words),
+            "cwd": str(Path.cwd()),
+            "factors_file": str(Path(asked.factors_file).resolve()) if asked.factors_file else None,
+            "only": list(asked.only),
+            "skip": list(asked.skip),
+            "arms": list(asked.arms),
+            "options": _plain_options(asked.options),
+            "factors": [factor.name for factor in setup.reading.factors],
+        },
+    )
+    return Run(setup, folder, folder.name, started, journal)
+
+
+def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
+    """Open a run to go on with; `changes` are options that the user gave anew, such as a larger budget.
+
+    Raises BadRunFolder, and whatever `set_up` raises.
+    """
+    journal, header, entries = open_run(folder)
+    cwd = Path(header["cwd"])
+    if not cwd.is_dir():
+        raise BadRunFolder(f"{folder}: the working folder of the run, {cwd}, does not exist any more")
+    os.chdir(cwd)
+    options = replace(IsolateOptions(**{**header["options"], "arms": (), "only": (), "skip": ()}), **changes)
+    options = replace(options, questions=tuple(options.questions), records=tuple(options.records))
+    end_leftovers(folder.name, folder)
+    setup = set_up(
+        Asked(
+            tuple(header["words"]),
+            options,
+            tuple(header["only"]),
+            tuple(header["skip"]),
+            tuple(header["arms"]),
+            header["factors_file"],
+        )
+    )
+    now_varied = [factor.name for factor in setup.reading.factors]
+    if now_varied != header["factors"]:
+        changed = sorted(set(now_varied) ^ set(header["factors"]))
+        raise BadRunFolder(
+            f"{folder}: the launch has other factors now than when the run began ({', '.join(changed)}); "
+            "the model, the machine or culpa changed, so start a new run"
+        )
+    return Run(setup, folder, folder.name, header["started"], journal, tuple(entries))
+
+
+def execute(run: Run, observer: Observer) -> Experiment:
+    """Run to the end, or until the user interrupts; what was seen by then is in the result either way.
+
+    Raises HarnessCannotRun. SIGINT and SIGTERM end the engine and give an interrupted experiment.
+    """
+    return asyncio.run(_execute(run, observer))
+
+
+async def _execute(run: Run, observer: Observer) -> Experiment:
+    setup = run.setup
+    record = Record(run.journal, run.entries)
+    options = setup.options
+
+    def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
+        observer.trial_progress(TrialProgress(number, phase, seconds, detail))
+
+    runner = TrialRunner(
+        setup.adapter,
+        setup.launch,
+        LocalExecutor(),
+        setup.machine,
+        patience=Patience(options.start_timeout, options.stall_timeout, options.request_timeout),
+        folder=run.folder,
+        run_tag=run.run_id,
+        port=setup.port,
+        on_progress=progressed,
+    )
+    isolation = Isolation(
+        adapter=setup.adapter,
+        launch=setup.launch,
+        reading=setup.reading,
+        options=options,
+        suite=Suite(options),
+        runner=runner,
+        record=record,
+        observer=observer,
+        clock=time.monotonic,
+    )
+    observer.started(plan_of(setup, run.run_id, run.folder), record.ordered())
+    ending, interrupted = await _until_interrupted(isolation)
+    if interrupted:
+        run.journal.append("interrupted", elapsed=round(isolation.elapsed, 3))
+    experiment = assemble(
+        adapter=setup.adapter,
+        launch=setup.launch,
+        reading=setup.reading,
+        options=options,
+        record=record,
+        ending=ending,
+        run_id=run.run_id,
+        started=run.started,
+        elapsed_seconds=round(isolation.elapsed, 3),
+        folder=run.folder,
+        environment=tuple(environment_facts(setup.machine).items()),
+        interrupted=interrupted,
+    )
+    if not interrupted:
+        run.journal.append("ended", outcome=ending.conclusion.outcome, elapsed=round(isolation.elapsed, 3))
+    observer.finished(experiment)
+    return experiment
+
+
+async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
+    """The ending, and whether it came by a signal. A second signal has its usual, immediate effect."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(isolation.run())
+    asked_to_stop = False
+
+    def stop(number: int) -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
+        loop.remove_signal_handler(number)
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop, number)
+    try:
+        return await task, False
+    except asyncio.CancelledError:
+        if not asked_to_stop:
+            raise
+        return isolation.partial(), True
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+
+def _plain_options(options: IsolateOptions) -> dict[str, Any]:
+    plain = dataclasses.asdict(options)
+    if options.request_file is not None:
+        plain["request_file"] = str(Path(options.request_file).resolve())
+    return {name: value for name, value in plain.items() if name not in ("arms", "only", "skip")}
+
+
+def _unused(folder: Path) -> Path:
+    candidates: Sequence[Path] = (folder, *(folder.with_name(f"{folder.name}-{n}") for n in range(2, 100)))
+    return next(path for path in candidates if not path.exists())
+
+
+__all__ = [
+    "Asked",
+    "Run",
+    "Setup",
+    "execute",
+    "new_run",
+    "plan_of",
+    "resumed_run",
+    "set_up",
+]

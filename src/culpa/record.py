@@ -1,0 +1,136 @@
+"""Everything that an experiment has seen so far, kept in step with its journal, so that a resumed run knows the same.
+
+The trials are the truth. Beside them stand the limits of the engine and the sizes of its probes, the failure
+that is hunted, and the reference answers, each written once.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from culpa.hunt import Sizes
+from culpa.model import Configuration, Observation, Outcome, Signature, Trial
+from culpa.probes import Limits, Reference
+from culpa.store import Journal
+
+# Trials that serve the measurement and say nothing about the fault.
+NOT_EVIDENCE = frozenset({"reference"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hunted:
+    """The failure that the experiment is about. `probe` is the name of the failing one, None at start-up."""
+
+    signature: Signature
+    probe: str | None
+
+
+class Record:
+    """The memory of one run. Every `note_*` is on disk before it returns."""
+
+    def __init__(self, journal: Journal, entries: Iterable[Mapping[str, Any]] = ()) -> None:
+        from pydantic import TypeAdapter
+
+        self._journal = journal
+        self._trials = TypeAdapter(Trial)
+        self._limits = TypeAdapter(Limits)
+        self._references = TypeAdapter(Reference)
+        self._signatures = TypeAdapter(Signature)
+        self._sizes = TypeAdapter(Sizes)
+        self.trials: dict[int, Trial] = {}
+        self.limits: Limits | None = None
+        self.sizes: Sizes | None = None
+        self.hunted: Hunted | None = None
+        self.reference: Reference | None = None
+        self.notes: list[str] = []
+        self.seconds_before = 0.0
+        self.last_id = 0
+        for entry in entries:
+            self._take(entry)
+
+    def _take(self, entry: Mapping[str, Any]) -> None:
+        kind = entry["kind"]
+        if kind == "trial":
+            trial = self._trials.validate_python(entry["trial"])
+            self.trials[trial.id] = trial
+        elif kind == "limits":
+            self.limits = self._limits.validate_python(entry["limits"])
+            self.sizes = self._sizes.validate_python(entry["sizes"])
+        elif kind == "hunted":
+            self.hunted = Hunted(self._signatures.validate_python(entry["signature"]), entry["probe"])
+        elif kind == "reference":
+            self.reference = self._references.validate_python(entry["reference"])
+        elif kind == "note":
+            self.notes.append(entry["text"])
+        elif kind == "trial_started":
+            self.last_id = max(self.last_id, int(entry["id"]))
+        if "elapsed" in entry:
+            self.seconds_before = float(entry["elapsed"])
+
+    def next_id(self, elapsed: float) -> int:
+        """Reserve the number of the next trial; numbers of trials that were cut off are not used again."""
+        self.last_id = max([self.last_id, *self.trials]) + 1
+        self._journal.append("trial_started", id=self.last_id, elapsed=round(elapsed, 3))
+        return self.last_id
+
+    def note_trial(self, trial: Trial, elapsed: float) -> None:
+        """Keep a finished trial; a later entry with the same number replaces an earlier one."""
+        self.trials[trial.id] = trial
+        self._journal.append(
+            "trial", trial=self._trials.dump_python(trial, mode="json"), elapsed=round(elapsed, 3)
+        )
+
+    def note_limits(self, limits: Limits, sizes: Sizes) -> None:
+        """Keep what the probes are made for: they must not change in the middle of a run."""
+        self.limits, self.sizes = limits, sizes
+        self._journal.append(
+            "limits",
+            limits=self._limits.dump_python(limits, mode="json"),
+            sizes=self._sizes.dump_python(sizes, mode="json"),
+        )
+
+    def note_hunted(self, hunted: Hunted) -> None:
+        """Keep what the experiment is about."""
+        self.hunted = hunted
+        self._journal.append(
+            "hunted",
+            signature=self._signatures.dump_python(hunted.signature, mode="json"),
+            probe=hunted.probe,
+        )
+
+    def note_reference(self, reference: Reference) -> None:
+        """Keep the answers of the reference configuration."""
+        self.reference = reference
+        self._journal.append("reference", reference=self._references.dump_python(reference, mode="json"))
+
+    def note(self, text: str) -> bool:
+        """Keep a sentence for the report; False if it is known already."""
+        if text in self.notes:
+            return False
+        self.notes.append(text)
+        self._journal.append("note", text=text)
+        return True
+
+    def ordered(self) -> tuple[Trial, ...]:
+        """All finished trials, oldest first."""
+        return tuple(self.trials[number] for number in sorted(self.trials))
+
+    def baselines(self) -> tuple[Trial, ...]:
+        """The trials of the launch as it is."""
+        return tuple(trial for trial in self.ordered() if trial.purpose == "baseline")
+
+    def history(self, suspects: Configuration) -> list[Observation]:
+        """What search may know, with every configuration completed.
+
+        Trials that ran before the failing request was known had every request factor at its suspect level.
+        """
+        return [
+            replace(trial.observation(), configuration=suspects.with_levels(trial.configuration.as_dict()))
+            for trial in self.ordered()
+            if trial.purpose not in NOT_EVIDENCE
+        ]
+
+    def count_outcomes(self, trials: Sequence[Trial]) -> tuple[int, int]:
+        """How many of these trials failed with the hunted signature, and how many were evidence at all."""
+        failed = sum(trial.outcome is Outcome.FAIL for trial in trials)
+        return failed, failed + sum(trial.outcome is Outcome.PASS for trial in trials)

@@ -1,0 +1,107 @@
+"""The user's choice of factors and arms, checked against what the launch has."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from culpa.engines import Reading, closest
+from culpa.model import Arm, Factor, LeftOut
+from culpa.probes import request_factors, user_probe
+
+# What the built-in probes may turn into factors once one of them has failed.
+BUILTIN_REQUEST_FACTORS = (
+    "temperature", "top_k", "top_p", "seed", "structured_output", "tools", "stream", "logprobs", "ignore_eos",
+    "endpoint", "prompt_tokens", "max_tokens", "concurrency", "repeats", "order", "preceding_requests",
+)  # fmt: skip
+
+
+class BadSelection(ValueError):
+    """A factor, level or arm that does not exist here; the message is one line for the user."""
+
+
+def request_names(request_file: str | None) -> tuple[str, ...]:
+    """Names of the request factors that this run can have. Raises BadRequestFile."""
+    if request_file is None:
+        return BUILTIN_REQUEST_FACTORS
+    own = (factor.name for factor in request_factors(user_probe(Path(request_file))))
+    return tuple(dict.fromkeys((*own, *BUILTIN_REQUEST_FACTORS)))
+
+
+def check_names(
+    names: Sequence[str],
+    reading: Reading,
+    request_names: Sequence[str],
+    canonical: Callable[[str], str | None],
+    option: str,
+) -> tuple[str, ...]:
+    """The canonical names for `--only` and `--skip`. Raises BadSelection, with the nearest name that exists."""
+    known = [*(factor.name for factor in reading.factors), *(left.name for left in reading.left_out)]
+    checked = []
+    for name in names:
+        found = canonical(name) or (name if name in known or name in request_names else None)
+        if found is None:
+            raise BadSelection(f"{option} {name}: {_unknown(name, [*known, *request_names])}")
+        checked.append(found)
+    return tuple(checked)
+
+
+def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Reading:
+    """The reading with the factors that the user wants; the others are left out with that reason."""
+    kept: list[Factor] = []
+    left = list(reading.left_out)
+    for factor in reading.factors:
+        if factor.name in skip:
+            left.append(LeftOut(factor.name, "left out on request (--skip)"))
+        elif only and factor.name not in only:
+            left.append(LeftOut(factor.name, "left out on request (not in --only)"))
+        else:
+            kept.append(factor)
+    return replace(reading, factors=tuple(kept), left_out=tuple(left))
+
+
+def parse_arm(text: str, reading: Reading, canonical: Callable[[str], str | None]) -> Arm:
+    """An arm from its text: `FACTOR` (its safe level), `FACTOR=LEVEL`, a level's name such as `eager`, or several
+    of these joined by commas. Raises BadSelection.
+    """
+    levels: dict[str, str] = {}
+    for part in text.split(","):
+        factor, level = _part(part.strip(), text, reading, canonical)
+        levels[factor.name] = level
+    return Arm(text, tuple(sorted(levels.items())))
+
+
+def _part(
+    part: str, whole: str, reading: Reading, canonical: Callable[[str], str | None]
+) -> tuple[Factor, str]:
+    factors = {factor.name: factor for factor in reading.factors}
+    name, equals, level = part.partition("=")
+    found = canonical(name) or name
+    if found in factors:
+        factor = factors[found]
+        if not equals:
+            return factor, factor.safe[0]
+        if level in (factor.suspect, *factor.safe) or (factor.numeric and level.isdecimal()):
+            return factor, level
+        choice = ", ".join((*factor.safe, factor.suspect))
+        raise BadSelection(f"--arm {whole}: {found} has no level {level!r} here (it has {choice})")
+    for left in reading.left_out:
+        if left.name == found:
+            raise BadSelection(f"--arm {whole}: {found} can't be varied here: {left.reason}")
+    owners = [factor for factor in reading.factors if part in factor.safe]
+    if len(owners) == 1:
+        return owners[0], part
+    if owners:
+        spelled = " or ".join(f"{owner.name}={part}" for owner in owners)
+        raise BadSelection(f"--arm {whole}: {part!r} is a level of several factors; say {spelled}")
+    named = [
+        *factors,
+        *(level for factor in reading.factors for level in factor.safe if not level.isdecimal()),
+    ]
+    raise BadSelection(f"--arm {whole}: {_unknown(name, named)}")
+
+
+def _unknown(name: str, known: Sequence[str]) -> str:
+    near = closest(name, known)
+    if near:
+        return f"no such factor in this launch; did you mean {near}?"
+    return f"no such factor in this launch (there are {', '.join(dict.fromkeys(known))})"

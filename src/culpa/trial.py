@@ -1,0 +1,399 @@
+"""One configuration -> one outcome with its evidence.
+
+A trial starts the engine (or goes on with a living one if only the request changes), checks that the arm is what
+it claims, asks its probes, and ends at the first root event. What it saw lies in its folder afterwards.
+"""
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from culpa.engines.base import EngineAdapter
+from culpa.executors import Executor
+from culpa.host import CannotStart, Machine, busy_gpus, free_port, port_owner
+from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
+from culpa.model.redact import redact
+from culpa.probes import Answer, Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
+from culpa.session import EngineSession, Failed, Patience, Unanswerable, write_json
+from culpa.triage import same_failure
+
+NO_CLAIMS = Configuration(())
+# How long a failed engine is given to end by itself before it is killed; it has failed already.
+GRACE_AFTER_FAILURE = 0.5
+GRACE_AFTER_PASS = 10.0
+# A wrong answer or a refused connection may have its cause a moment away in the log.
+SECOND_LOOK_SECONDS = 1.0
+TRANSPORT_SYMPTOMS = frozenset({"http_error", "connection_lost"})
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """One probe of a trial: what was asked, what came back, what that means."""
+
+    probe: Probe
+    answers: tuple[Answer, ...]
+    judgement: Judgement
+
+
+# Gives the next probe from the engine's limits and from what was asked in this trial so far; None ends it.
+ProbeSource = Callable[[Limits, Sequence[Asked]], Probe | None]
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRequest:
+    """What one trial shall do. `levels` are those of launch-scope factors, `configuration` those of all.
+
+    `hunted` is the signature that counts as FAIL; None while nothing is hunted yet, then every failure counts.
+    `claims` are the levels that the arm changes in the user's launch: the engine must confirm them, or the trial
+    is untestable. `fresh` forbids to go on with a living engine.
+    """
+
+    id: int
+    configuration: Configuration
+    levels: Configuration
+    purpose: str
+    arm: str
+    probes: ProbeSource
+    hunted: Signature | None = None
+    reference: Reference | None = None
+    claims: Configuration = NO_CLAIMS
+    fresh: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class TrialResult:
+    """A finished trial with what the experiment may need of it beyond the outcome.
+
+    `failed_probe` is the probe that was running when the trial failed, None if the engine never got ready.
+    """
+
+    trial: Trial
+    asked: tuple[Asked, ...] = ()
+    failed_probe: Probe | None = None
+
+
+@dataclass(slots=True)
+class _Verdict:
+    """The state of a trial under way; becomes a Trial."""
+
+    outcome: Outcome = Outcome.PASS
+    reason: str = ""
+    incident: Incident | None = None
+    seen_at: float | None = None
+    exit_code: int | None = None
+    mismatches: tuple[str, ...] = ()
+    asked: list[Asked] = field(default_factory=list)
+    failed_probe: Probe | None = None
+
+
+class TrialRunner:
+    """Runs trials one after the other on one engine at a time; keeps a passing engine for the next request."""
+
+    def __init__(
+        self,
+        adapter: EngineAdapter,
+        launch: Launch,
+        executor: Executor,
+        machine: Machine,
+        *,
+        patience: Patience,
+        folder: Path,
+        run_tag: str,
+        port: int | None,
+        on_progress: Callable[[int, str, float, str], None],
+    ) -> None:
+        self._adapter = adapter
+        self._launch = launch
+        self._executor = executor
+        self._machine = machine
+        self._patience = patience
+        self._folder = folder
+        self._run_tag = run_tag
+        self._port = port
+        self._on_progress = on_progress
+        self._session: EngineSession | None = None
+        self._usual_seconds: dict[str, float] = {}
+
+    @property
+    def alive(self) -> Configuration | None:
+        """The launch levels of the engine that lives now, None if none does."""
+        return self._session.levels if self._session else None
+
+    async def run(self, request: TrialRequest) -> TrialResult:
+        """Run one trial to its end. Only cancellation gets out as an exception; the engine is ended then too."""
+        began = time.monotonic()
+        folder = self._folder / "trials" / f"{request.id:04d}"
+        folder.mkdir(parents=True, exist_ok=True)
+        verdict = _Verdict()
+        reused = self._reusable(request)
+        session: EngineSession | None = None
+        done = False
+        try:
+            session = self._session if reused else await self._start(request, folder, verdict)
+            if session is not None:
+                await self._probe(session, request, folder, verdict, began)
+            done = True
+        finally:
+            if not done:
+                await self.close()
+        judged_at = time.monotonic()
+        if session is None or verdict.outcome is not Outcome.PASS:
+            self._on_progress(request.id, "stopping", time.monotonic() - began, "")
+            survivors = await self._end(GRACE_AFTER_FAILURE)
+            if survivors:
+                verdict.outcome = Outcome.UNTESTABLE
+                verdict.reason = f"processes of the engine could not be ended: {', '.join(survivors)}"
+        trial = self._finish(request, verdict, session, reused, began, judged_at, folder)
+        self._write_evidence(request, trial, verdict, session, folder)
+        return TrialResult(
+            trial,
+            tuple(verdict.asked),
+            verdict.failed_probe,
+        )
+
+    async def close(self) -> None:
+        """End the living engine, if there is one."""
+        await self._end(GRACE_AFTER_PASS)
+
+    # -- starting ------------------------------------------------------------------------------------------
+
+    def _reusable(self, request: TrialRequest) -> bool:
+        session = self._session
+        return (
+            not request.fresh
+            and session is not None
+            and session.levels == request.levels
+            and session.exit_code() is None
+        )
+
+    async def _start(self, request: TrialRequest, folder: Path, verdict: _Verdict) -> EngineSession | None:
+        """Start the engine and wait until it is ready; on anything else the verdict is set and None returned."""
+        survivors = await self._end(GRACE_AFTER_PASS)
+        blocked = survivors or tuple(busy_gpus(self._machine))
+        if blocked:
+            _cannot_answer(verdict, f"the machine is not free for a trial: {'; '.join(blocked)}")
+            return None
+        port = self._port or free_port()
+        owner = port_owner(port)
+        if owner is not None:
+            _cannot_answer(verdict, f"port {port} is taken by {owner}")
+            return None
+        scratch = self._folder / "scratch"
+        scratch.mkdir(exist_ok=True)
+        prepared = self._adapter.prepare(self._adapter.apply(self._launch, request.levels), port, scratch)
+        (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
+        began = time.monotonic()
+        self._on_progress(request.id, "starting", 0.0, "")
+        try:
+            process = await self._executor.start(prepared.launch, folder / "engine.log", self._run_tag)
+        except CannotStart as error:
+            _cannot_answer(verdict, str(error))
+            return None
+        session = EngineSession(
+            self._adapter, prepared, port, process, self._patience, request.levels, folder
+        )
+        self._session = session
+        ended = await session.wait_until_ready(
+            lambda line: self._on_progress(request.id, "starting", time.monotonic() - began, line)
+        )
+        if ended is not None:
+            self._record(ended, request, verdict)
+            return session
+        verdict.mismatches = tuple(self._adapter.mismatches(request.claims, session.effective))
+        if verdict.mismatches:
+            verdict.outcome = Outcome.UNTESTABLE
+            verdict.reason = f"the arm is not what it claims: {'; '.join(verdict.mismatches)}"
+        return session
+
+    async def _end(self, grace: float) -> tuple[str, ...]:
+        session, self._session = self._session, None
+        return await session.close(grace) if session else ()
+
+    # -- probing -------------------------------------------------------------------------------------------
+
+    async def _probe(
+        self, session: EngineSession, request: TrialRequest, folder: Path, verdict: _Verdict, began: float
+    ) -> None:
+        if verdict.outcome is not Outcome.PASS:
+            return
+        limits = self._adapter.limits(session.api, session.effective)
+        headers = {"Authorization": f"Bearer {session.api_key}"} if session.api_key else None
+        endpoint = Endpoint(session.base_url, limits.model, headers=headers)
+        try:
+            while (probe := request.probes(limits, verdict.asked)) is not None:
+                if not await self._ask_one(session, endpoint, probe, request, verdict, began):
+                    return
+        finally:
+            await endpoint.close()
+
+    async def _ask_one(
+        self,
+        session: EngineSession,
+        endpoint: Endpoint,
+        probe: Probe,
+        request: TrialRequest,
+        verdict: _Verdict,
+        began: float,
+    ) -> bool:
+        """Ask one probe; False if the trial is over with it."""
+        asked_at = time.monotonic()
+        last_token_at = asked_at
+
+        def progressed(progress: Progress) -> None:
+            nonlocal last_token_at
+            last_token_at = time.monotonic()
+            self._on_progress(request.id, "probing", last_token_at - began, _progress_text(probe, progress))
+
+        self._on_progress(request.id, "probing", asked_at - began, probe.name)
+        came = await session.watch(
+            ask(probe, endpoint, progressed),
+            stall=self._stall(probe),
+            last_token_at=lambda: last_token_at,
+        )
+        if isinstance(came, (Failed, Unanswerable)):
+            verdict.failed_probe = probe
+            self._record(came, request, verdict)
+            return False
+        judgement = judge(probe, came, request.reference)
+        verdict.asked.append(Asked(probe, came, judgement))
+        if judgement.status != "wrong":
+            self._usual_seconds[probe.name] = max(
+                self._usual_seconds.get(probe.name, 0.0), time.monotonic() - asked_at
+            )
+            return True
+        verdict.failed_probe = probe
+        await self._blame_answer(session, judgement, request, verdict)
+        return False
+
+    async def _blame_answer(
+        self, session: EngineSession, judgement: Judgement, request: TrialRequest, verdict: _Verdict
+    ) -> None:
+        """An answer is wrong. If the transport failed, the engine's log may say why; else the answer is the event."""
+        seen_at = time.monotonic()
+        symptom = judgement.symptom or "wrong_answer"
+        incident = Incident(symptom=symptom, root=RootEvent(line=0, text=judgement.evidence))
+        if symptom in TRANSPORT_SYMPTOMS:
+            told = await session.failure_after(SECOND_LOOK_SECONDS)
+            if told is not None:
+                self._record(told, request, verdict)
+                return
+            incident = session.errors_so_far() or incident
+        self._fail(incident, seen_at, request, verdict, judgement.evidence)
+
+    def _stall(self, probe: Probe) -> float:
+        """Idle seconds that count as a hang: far longer than this probe ever took, and never very short."""
+        usual = self._usual_seconds.get(probe.name)
+        if usual is None:
+            return self._patience.stall
+        return min(self._patience.stall, max(15.0, 20.0 * usual))
+
+    # -- verdict and evidence ------------------------------------------------------------------------------
+
+    def _record(self, ended: Failed | Unanswerable, request: TrialRequest, verdict: _Verdict) -> None:
+        if isinstance(ended, Unanswerable):
+            verdict.outcome = Outcome.UNTESTABLE
+            verdict.reason = ended.reason
+            return
+        verdict.exit_code = ended.exit_code
+        text = ended.incident.root.text if ended.incident.root else (ended.incident.event or "")
+        self._fail(ended.incident, ended.seen_at, request, verdict, text)
+
+    def _fail(
+        self, incident: Incident, seen_at: float, request: TrialRequest, verdict: _Verdict, reason: str
+    ) -> None:
+        signature = incident.signature()
+        hunted = request.hunted
+        verdict.incident = incident
+        verdict.seen_at = seen_at
+        verdict.reason = reason
+        verdict.outcome = Outcome.FAIL if hunted is None or same_failure(hunted, signature) else Outcome.OTHER
+
+    def _finish(
+        self,
+        request: TrialRequest,
+        verdict: _Verdict,
+        session: EngineSession | None,
+        reused: bool,
+        began: float,
+        judged_at: float,
+        folder: Path,
+    ) -> Trial:
+        answers = [answer for asked in verdict.asked for answer in asked.answers]
+        now = time.monotonic()
+        return Trial(
+            id=request.id,
+            configuration=request.configuration,
+            outcome=verdict.outcome,
+            purpose=request.purpose,
+            arm=request.arm,
+            reason=redact(verdict.reason),
+            signature=verdict.incident.signature() if verdict.incident else None,
+            root=verdict.incident.root if verdict.incident else None,
+            async_stack=verdict.incident.async_stack if verdict.incident else False,
+            seconds=round(now - began, 3),
+            start_seconds=(
+                round(session.seconds_to_ready, 3)
+                if session and not reused and session.seconds_to_ready is not None
+                else None
+            ),
+            verdict_delay_seconds=(
+                round(judged_at - verdict.seen_at, 3) if verdict.seen_at is not None else None
+            ),
+            exposure=Exposure(
+                requests=len(answers),
+                tokens=sum((a.prompt_tokens or 0) + (a.completion_tokens or 0) for a in answers),
+                seconds=round(now - began, 3),
+                concurrency=max(
+                    (len(one) for asked in verdict.asked for one in asked.probe.asked()), default=1
+                ),
+            ),
+            effective=tuple(sorted(session.effective.items())) if session else (),
+            mismatches=verdict.mismatches,
+            exit_code=verdict.exit_code,
+            folder=str(folder.relative_to(self._folder)),
+        )
+
+    def _write_evidence(
+        self,
+        request: TrialRequest,
+        trial: Trial,
+        verdict: _Verdict,
+        session: EngineSession | None,
+        folder: Path,
+    ) -> None:
+        if session is not None:
+            write_json(folder / "effective.json", {"effective": session.effective, "api": session.api})
+            if session.folder != folder:
+                (folder / "engine.log.txt").write_text(
+                    f"This trial went on with the engine of {session.folder.name}: see its engine.log.\n",
+                    encoding="utf-8",
+                )
+        write_json(
+            folder / "answers.json",
+            [
+                {"probe": asked.probe.name, "judgement": asked.judgement, "answers": asked.answers}
+                for asked in verdict.asked
+            ],
+        )
+        write_json(
+            folder / "trial.json",
+            {
+                "arm": request.arm,
+                "purpose": request.purpose,
+                "outcome": trial.outcome,
+                "reason": trial.reason,
+                "incident": dataclasses.asdict(verdict.incident) if verdict.incident else None,
+            },
+        )
+
+
+def _progress_text(probe: Probe, progress: Progress) -> str:
+    text = f"{probe.name}: {progress.answered} of {progress.requests} answers"
+    return f"{text}, {progress.tokens} tokens" if progress.tokens else text
+
+
+def _cannot_answer(verdict: _Verdict, reason: str) -> None:
+    verdict.outcome = Outcome.UNTESTABLE
+    verdict.reason = reason

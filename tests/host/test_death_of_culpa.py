@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from tests.host.conftest import Scripts, wait_until
+from tests.host.scripts import Scripts, wait_until
 
 from culpa.host import end_leftovers, leftovers
 

@@ -6,7 +6,7 @@ import socket
 from collections.abc import Iterator
 
 import pytest
-from tests.host.conftest import Scripts
+from tests.host.scripts import Scripts
 
 from culpa.host import free_port, port_owner
 

@@ -16,7 +16,7 @@ def visible_gpus(gpus: tuple[Gpu, ...], visible: str | None) -> tuple[Gpu, ...]:
 
     Numbers count in NVML's order; that is also CUDA's where all GPUs are of one kind. Where they are not,
     CUDA counts the fastest first, and numbers select all GPUs rather than perhaps the wrong ones. An entry
-    that names no GPU ends the list, as it does for CUDA.
+    that names no GPU ends the list, as it does for CUDA; a MIG slice counts as none.
     """
     if visible is None:
         return gpus

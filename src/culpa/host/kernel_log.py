@@ -138,9 +138,12 @@ def _syslog_records() -> list[tuple[float, str]]:
 
 def _journal(*options: str) -> list[str]:
     command = ["journalctl", "--dmesg", "--quiet", "--no-pager", "--output=short-iso", *options]
-    done = subprocess.run(
-        command, capture_output=True, text=True, errors="replace", timeout=_JOURNAL_SECONDS, check=False
-    )
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, errors="replace", timeout=_JOURNAL_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise OSError(f"no answer in {_JOURNAL_SECONDS:.0f} s") from error
     if done.returncode != 0:
         raise OSError((done.stderr.strip().splitlines() or [f"ended with {done.returncode}"])[0])
     return done.stdout.splitlines()

@@ -58,11 +58,11 @@ def read_stat(pid: str) -> tuple[int, int, str, str] | None:
     try:
         with open(f"/proc/{pid}/stat", "rb") as file:  # noqa: PTH123 (pathlib would double the start-up time)
             text = file.read()
-    except OSError:
+        # The name stands in parentheses and may hold anything, parentheses and blanks included.
+        opening, closing = text.index(b"("), text.rindex(b")")
+        state, parent, group = text[closing + 2 :].split(None, 3)[:3]
+    except (OSError, ValueError):
         return None
-    # The name stands in parentheses and may hold anything, parentheses and blanks included.
-    opening, closing = text.index(b"("), text.rindex(b")")
-    state, parent, group = text[closing + 2 :].split(None, 3)[:3]
     return int(parent), int(group), state.decode(), text[opening + 1 : closing].decode(errors="replace")
 
 
@@ -256,7 +256,12 @@ def main() -> None:
     supervisor = Supervisor(control, status)
     wake_read = supervisor.heed_signals()
     if supervisor.start(spec):
-        supervisor.run(wake_read)
+        try:
+            supervisor.run(wake_read)
+        except BaseException:
+            # Whatever this is, the engine must not run on without anybody who would end it.
+            supervisor.signal_all(supervisor.living(), signal.SIGKILL)
+            raise
     os._exit(0)  # nothing is buffered, and taking the interpreter down would make every stop wait
 
 

@@ -28,7 +28,7 @@ _RULES: tuple[tuple[re.Pattern[str], str], ...] = (
     # Tokens that show what they are by their shape.
     (
         re.compile(
-            r"(?<![A-Za-z0-9])(?:hf_(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{8,}|api_org_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{8,}"
+            r"(?<![A-Za-z0-9])(?:hf_(?=[a-z]*[A-Z0-9])[A-Za-z0-9]{16,}|api_org_[A-Za-z0-9]{8,}|sk-[A-Za-z0-9_-]{16,}"
             r"|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}"
             r"|xox[abeprs]-[A-Za-z0-9-]{8,}|nvapi-[A-Za-z0-9_-]{16,}|r8_[A-Za-z0-9]{16,}|gsk_[A-Za-z0-9]{16,}"
             r"|A[KS]IA[0-9A-Z]{16}|AIza[A-Za-z0-9_-]{30,}|pypi-[A-Za-z0-9_-]{32,}|npm_[A-Za-z0-9]{32,}"

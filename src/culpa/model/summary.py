@@ -1,6 +1,6 @@
 """One run in one line: what `culpa runs` lists."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from culpa.model.experiment import Experiment
 
@@ -35,7 +35,12 @@ def summarise(experiment: Experiment) -> RunSummary:
         started=experiment.started,
         engine=engine,
         outcome="interrupted" if experiment.interrupted else outcome,
-        finding="; ".join(findings) or (experiment.hunted.describe() if experiment.hunted else ""),
+        finding="; ".join(findings) or _failure(experiment),
         trials=len(experiment.trials),
         elapsed_seconds=experiment.elapsed_seconds,
     )
+
+
+def _failure(experiment: Experiment) -> str:
+    """The failure without its event, which may be long."""
+    return replace(experiment.hunted, event=None).describe() if experiment.hunted else ""

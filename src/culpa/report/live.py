@@ -84,7 +84,8 @@ class LiveView:
         seconds = words.duration(now - state.trial_began)
         phase, detail = (state.progress.phase, state.progress.detail) if state.progress else ("", "")
         yield Text.assemble((f"trial {running.id}  ", "bold"), clean.line(f"{running.arm}: {running.reason}"))
-        yield Text(clean.line(f"  {seconds}  {phase}  {detail}"), style="cyan")
+        yield Text(f"  {clean.line(f'{seconds}, {phase}' if phase else seconds)}", style="cyan")
+        yield Text(f"  {clean.line(detail)}", style="dim")
         yield Text(f"  {self._left(running, now)}", style="dim")
 
     def _left(self, running: TrialStarted, now: float) -> str:

@@ -71,9 +71,9 @@ def legend(signs: Signs) -> str:
     """What the signs mean, in one line."""
     outcomes = signs.outcomes
     return (
-        f"{signs.suspect} as launched  {signs.safe} safe  {signs.between} between   "
-        f"{outcomes[Outcome.FAIL]} fails  {outcomes[Outcome.PASS]} passes  "
-        f"{outcomes[Outcome.OTHER]} fails otherwise  {outcomes[Outcome.UNTESTABLE]} untestable"
+        f"{signs.suspect} as launched {signs.safe} safe {signs.between} between   "
+        f"{outcomes[Outcome.FAIL]} fail {outcomes[Outcome.PASS]} pass "
+        f"{outcomes[Outcome.OTHER]} other failure {outcomes[Outcome.UNTESTABLE]} untestable"
     )
 
 
@@ -100,7 +100,7 @@ def matrix(
     room = (width - label_width) // cell
     visible = list(columns)[-room:] if room else []
     dropped = len(columns) - len(visible)
-    head = f"trials ({dropped} earlier)" if dropped else "trials"
+    head = f"+{dropped} earlier" if dropped else "trials"
     lines = [_line(head, label_width, [(str(c.id), "dim") for c in visible], cell, signs)]
     outcomes = [(signs.outcomes[c.outcome], _STYLES[c.outcome]) for c in visible]
     lines.append(_line("", label_width, outcomes, cell, signs))

@@ -8,6 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from culpa.model import Experiment, ExperimentOutcome
+from culpa.model.redact import REDACTED
 from culpa.report import clean, words
 from culpa.report.console import print_trimmed
 
@@ -37,6 +38,8 @@ def print_summary(experiment: Experiment, console: Console, report: str = "") ->
         console.print()
         print_trimmed(console, facts)
     _print_commands(experiment, console)
+    if experiment.commands and REDACTED in clean.block(experiment.commands.failing):
+        console.print(Text(f"{REDACTED} stands for a secret: put your own there", style="dim"))
     _print_list(console, "not excluded", experiment.conclusion.not_excluded, _MOST_NOT_EXCLUDED)
     if report:
         console.print()

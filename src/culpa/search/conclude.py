@@ -1,65 +1,174 @@
-"""From the trials to what may be claimed: findings, what each factor is, what is not excluded."""
+"""From the trials to what may be claimed: findings with their level, and what stays open."""
 
-from culpa.model import Conclusion, ExperimentOutcome, FactorStatus, Finding, Level, Member, Status
+from collections.abc import Iterator
+
+from culpa.model import Conclusion, ExperimentOutcome, Finding, Level, Member
+from culpa.search.descent import Straddle, nearest_straddle
+from culpa.search.evidence import Cell
+from culpa.search.exposure import excluded_rate
+from culpa.search.hypotheses import LARGEST, NEVER
+from culpa.search.options import Options
+from culpa.search.posterior import misfit_rate
+from culpa.search.refine import Refinement
 from culpa.search.situation import Cause, Situation
-from culpa.search.wording import trials
+from culpa.search.statuses import factor_statuses
+from culpa.search.wording import listed, percent, trials
+
+_WORTH_NAMING = 0.005  # sets below this probability are not listed
+_MOST_NAMED = 5
+_BEYOND_THE_FACTORS = (
+    "the engine's version",
+    "the model's files",
+    "the hardware and its driver",
+    "the kernel libraries",
+    "the requests themselves",
+)
 
 
-def conclude(situation: Situation, outcome: ExperimentOutcome, confidence: float, why: str) -> Conclusion:
-    """The conclusion of a search that ends in `outcome`; `why` says what ended it (empty if it was done)."""
-    findings = tuple(_finding(situation, cause) for cause in situation.known)
+def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options, why: str = "") -> Conclusion:
+    """The conclusion of a search that ends in `outcome`; `why` says what ended it before it was done."""
+    findings = tuple(_isolated(situation, cause, options) for cause in situation.known)
+    if outcome is ExperimentOutcome.INCONCLUSIVE and not findings:
+        straddle = nearest_straddle(situation)
+        if straddle is not None and straddle.difference.bit_count() == 1:
+            findings = (_contrast(situation, straddle),)
     return Conclusion(
         outcome=outcome,
         findings=findings,
-        statuses=tuple(_statuses(situation, outcome, confidence)),
-        not_excluded=tuple(_open_questions(situation, outcome, why)),
+        statuses=factor_statuses(situation, options),
+        not_excluded=tuple(_open(situation, outcome, why)),
     )
 
 
-def _finding(situation: Situation, cause: Cause) -> Finding:
+def _isolated(situation: Situation, cause: Cause, options: Options) -> Finding:
     space = situation.space
     confirmation = situation.confirmation(cause.mask)
     return Finding(
-        members=tuple(
-            Member(space.factor(bit).name, space.factor(bit).suspect, space.safe_level(bit))
-            for bit in space.members(cause.mask)
-        ),
+        members=_members(situation, cause.mask),
         level=Level.ISOLATED,
         probability=cause.probability,
         sufficient=confirmation.sufficient.count,
         necessary=tuple((space.factor(bit).name, cell.count) for bit, cell in confirmation.necessary()),
+        conditions=Refinement(situation, cause, options).conditions(),
     )
 
 
-def _statuses(situation: Situation, outcome: ExperimentOutcome, confidence: float) -> list[FactorStatus]:
+def _contrast(situation: Situation, straddle: Straddle) -> Finding:
+    """One change flips the outcome. The probability is that of the two rates really lying apart, each
+    estimated from its own trials only."""
+    failing, passing = straddle.failing, straddle.passing
+    others = situation.space.names(failing.reading.low & ~straddle.difference)
+    safe = situation.space.names(situation.space.full & ~failing.reading.low & ~straddle.difference)
+    rest = [f"{listed(others)} suspect" if others else "", f"{listed(safe)} safe" if safe else ""]
+    flipped = straddle.difference & failing.reading.low
+    conditions = [f"with {' and '.join(part for part in rest if part)}"] if any(rest) else []
+    if not flipped:
+        conditions.append("it fails at the safe level and passes at the suspect one")
+    return Finding(
+        members=_members(situation, straddle.difference),
+        level=Level.CONTRAST,
+        probability=misfit_rate(failing) * (1.0 - misfit_rate(passing)),
+        sufficient=failing.count,
+        necessary=tuple((name, passing.count) for name in situation.space.names(straddle.difference)),
+        conditions=tuple(conditions),
+    )
+
+
+def _members(situation: Situation, mask: int) -> tuple[Member, ...]:
     space = situation.space
-    rows = []
-    for factor in space.factors:
-        if factor.instrument:
-            rows.append(FactorStatus(factor.name, factor.suspect, factor.safe[0], "untested", "not varied"))
+    return tuple(
+        Member(space.factor(bit).name, space.factor(bit).suspect, space.safe_level(bit))
+        for bit in space.members(mask)
+    )
+
+
+def _open(situation: Situation, outcome: ExperimentOutcome, why: str) -> Iterator[str]:
+    if why:
+        yield why
+    if outcome is ExperimentOutcome.NO_FAILURE:
+        yield from _no_failure(situation)
+        return
+    if outcome is ExperimentOutcome.ALL_SAFE_FAILS:
+        yield from _all_safe_fails(situation)
+    else:
+        yield from _other_sets(situation)
+    yield from _passes(situation)
+    yield from _untestable(situation)
+    if outcome is ExperimentOutcome.ISOLATED:
+        names = [f"{{{', '.join(situation.space.names(cause.mask))}}}" for cause in situation.known]
+        yield f"a cause of more than {LARGEST} factors, or one that shows only together with {listed(names)}"
+
+
+def _no_failure(situation: Situation) -> Iterator[str]:
+    passes = len(situation.evidence.at(situation.space.full).passed)
+    yield f"with {_passes_text(passes)}, a failure rate up to {percent(excluded_rate(passes))} is not excluded"
+
+
+def _all_safe_fails(situation: Situation) -> Iterator[str]:
+    mask = situation.all_safe
+    cell = situation.evidence.at(0 if mask is None else mask)
+    yield (
+        f"it fails with everything safe too ({trials(cell.failed)}): "
+        f"what was varied is not needed; what is left is {listed(_BEYOND_THE_FACTORS)}"
+    )
+    if mask:
+        yield f"{listed(situation.space.names(mask))} could not be made safe, and may be at fault"
+
+
+def _other_sets(situation: Situation) -> Iterator[str]:
+    """The sets that are left, beside the findings, with their probabilities."""
+    space = situation.space
+    if situation.known:
+        chance = 1.0 - situation.no_more
+        if chance >= _WORTH_NAMING:
+            yield f"a further cause beside the one found ({percent(chance)})"
+    for mask, chance in situation.ranking.top(_MOST_NAMED):
+        if mask == NEVER or chance < _WORTH_NAMING:
             continue
-        bit = space.mask([factor.name])
-        status, reason = _status(situation, bit, outcome, confidence)
-        rows.append(FactorStatus(factor.name, factor.suspect, space.safe_level(bit), status, reason))
-    return rows
+        if mask == 0:
+            yield f"it fails whatever is varied ({percent(chance)})"
+        else:
+            yield f"the failing set {{{', '.join(space.names(mask))}}} ({percent(chance)})"
+    for cause in situation.known if len(situation.known) == 1 else ():
+        yield (
+            f"a failing set other than {{{', '.join(space.names(cause.mask))}}} "
+            f"({percent(1.0 - cause.probability)})"
+        )
+    misfit = situation.posterior.misfit
+    if misfit >= _WORTH_NAMING:
+        yield f"none of the sets that were considered ({percent(misfit)})"
 
 
-def _status(
-    situation: Situation, bit: int, outcome: ExperimentOutcome, confidence: float
-) -> tuple[Status, str]:
+def _passes(situation: Situation) -> Iterator[str]:
+    """What the passing arms of a finding exclude, by the fewest passes that stand behind one."""
+    cells: list[Cell] = [
+        cell
+        for cause in situation.known
+        for _, cell in situation.confirmation(cause.mask).necessary()
+        if cell.passed and not cell.failed
+    ]
+    if cells:
+        passes = min(len(cell.passed) for cell in cells)
+        yield (
+            f"with {_passes_text(passes)} behind a passing arm, a failure rate there of up to "
+            f"{percent(excluded_rate(passes))} is not excluded"
+        )
+
+
+def _passes_text(passes: int) -> str:
+    return f"{passes} {'pass' if passes == 1 else 'passes'} and no failure"
+
+
+def _untestable(situation: Situation) -> Iterator[str]:
+    held = situation.held
     for cause in situation.known:
-        if cause.mask & bit:
-            return "in", _necessity(situation, cause, bit)
-    failed = situation.evidence.failed_without(bit)
-    if failed:
-        return "out", f"failed with it safe ({trials(failed)})"
-    return "untested", "the trials do not tell"
-
-
-def _necessity(situation: Situation, cause: Cause, bit: int) -> str:
-    cell = dict(situation.confirmation(cause.mask).necessary())[bit]
-    return f"passes with it safe and all else of the set suspect ({trials(cell.passed)})"
-
-
-def _open_questions(situation: Situation, outcome: ExperimentOutcome, why: str) -> list[str]:
-    return [why] if why else []
+        held |= cause.held
+    if held:
+        yield f"{listed(situation.space.names(held))} could not be tested at a safe level"
+    spoiled = [
+        number
+        for number, trial in enumerate(situation.evidence.history, start=1)
+        if trial.purpose == "all_safe" and number in situation.evidence.of(trial.configuration).spoiled
+    ]
+    if spoiled:
+        yield f"everything safe at once could not be judged ({trials(spoiled)})"

@@ -22,6 +22,7 @@ NEVER = 1 << 63  # a mask that no configuration contains: the term that never ho
 SIZE_PRIOR = {1: 0.40, 0: 0.05, 2: 0.38, 3: 0.14, 4: 0.02}
 DISJUNCTION_PRIOR = 0.03
 MORE_CAUSES_PRIOR = 0.10  # that a second cause exists, once the first one is confirmed
+LARGEST = max(SIZE_PRIOR)
 _MOST_OF_A_SIZE = 60_000
 _MOST_DISJUNCTIONS = 160_000
 

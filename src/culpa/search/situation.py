@@ -94,6 +94,12 @@ class Situation:
         """The probability that there is no further cause beside the known ones."""
         return self.ranking.of(NEVER)
 
+    @cached_property
+    def all_safe(self) -> int | None:
+        """The configuration nearest to all safe that can run, None if only the user's launch can."""
+        mask = self.feasible.nearest(0, 0, lambda tried: self.feasible.reason(tried) is None)
+        return None if mask == self.space.full else mask
+
     def usable(self, mask: int) -> bool:
         """Whether a configuration can run and is likely to say something."""
         return self.feasible.reason(mask) is None and self.hazard.chance(mask) < _TOO_RISKY

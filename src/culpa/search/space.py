@@ -46,6 +46,9 @@ class Space:
         self.safe = tuple(chosen.get(factor.name, factor.safe[0]) for factor in self.varied)
         self.size = len(self.varied)
         self.full = (1 << self.size) - 1
+        self.launch_bits = sum(
+            1 << index for index, factor in enumerate(self.varied) if factor.scope == "launch"
+        )
         self._bit = {factor.name: 1 << index for index, factor in enumerate(self.varied)}
 
     def configuration(self, mask: int) -> Configuration:
@@ -65,8 +68,24 @@ class Space:
                 low |= 1 << index
             elif level != self.safe[index]:
                 high |= 1 << index
-        instrumented = any(levels.get(item.name, item.suspect) != item.suspect for item in self.instruments)
-        return Reading(low, low | high, instrumented)
+        return Reading(low, low | high, bool(self.changed_instruments(configuration)))
+
+    def changed_instruments(self, configuration: Configuration) -> tuple[str, ...]:
+        """Instruments that are not at the user's level."""
+        return tuple(
+            item.name
+            for item in self.instruments
+            if configuration.get(item.name, item.suspect) != item.suspect
+        )
+
+    def launch_levels(self, configuration: Configuration) -> int | None:
+        """The launch-scope part of a configuration's mask; None if a mask can't express it."""
+        reading = self.read(configuration)
+        changed = self.changed_instruments(configuration)
+        third = (reading.high ^ reading.low) & self.launch_bits
+        if third or any(item.scope == "launch" and item.name in changed for item in self.instruments):
+            return None
+        return reading.low & self.launch_bits
 
     def names(self, mask: int) -> tuple[str, ...]:
         """The names of the factors in a mask, in the order in which the factors were given."""

@@ -1,6 +1,7 @@
-"""The order of a search: baseline, all safe, the user's arms, search, confirmation, conclusion."""
+"""The order of a search: baseline, all safe, the user's arms, search, confirmation, refinement, conclusion."""
 
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import numpy as np
 
@@ -14,19 +15,22 @@ from culpa.model import (
     Outcome,
     all_suspect,
 )
-from culpa.search.choose import Choice, Predictor, candidates, choose
 from culpa.search.conclude import conclude
+from culpa.search.evidence import Evidence
+from culpa.search.explore import Explorer
 from culpa.search.feasible import Feasible
-from culpa.search.hypotheses import NEVER, Floats
+from culpa.search.hazard import Hazard
+from culpa.search.hypotheses import NEVER
+from culpa.search.options import Options
 from culpa.search.proposal import Proposal, Purpose
+from culpa.search.refine import Refinement
 from culpa.search.situation import Cause, Situation
 from culpa.search.space import Space
-from culpa.search.wording import arm_name, listed, percent
+from culpa.search.wording import configuration_name
 
-_CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are the best trials there are
-_CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
-_NOTHING_LEFT = 1e-3  # bits below which no trial is worth its cost
-_LAST_RESORT = 400  # trials after which a search without a budget of its own ends
+_MOST_CAUSES = 3  # independent causes after which no further one is looked for
+_BITS_OF_A_TRIAL = 0.9  # what a well chosen trial tells of a deterministic fault
+_SHOWN_SETS = 8
 
 
 def _anything_runs(configuration: Configuration) -> str | None:
@@ -58,18 +62,15 @@ class Strategy:
         thresholds: bool = True,
         can_run: Callable[[Configuration], str | None] = _anything_runs,
     ) -> None:
-        self._space = Space(factors)
-        self._confidence = min(confidence, 0.998)
-        self._max_trials = _LAST_RESORT if max_trials is None else max_trials
-        self._repeat = max(repeat, 1)
-        self._seed = seed
-        self._relaunch_cost = relaunch_cost
-        self._request_cost = request_cost
-        self._thresholds = thresholds
+        self._factors = tuple(factors)
+        self._options = Options(
+            confidence, max_trials, max(repeat, 1), seed, relaunch_cost, request_cost, thresholds
+        )
+        self._can_run = can_run
         self._baseline = all_suspect(factors)
-        self._arms = [(arm, self._arm_configuration(arm)) for arm in arms]
-        self._feasible = Feasible(self._space, can_run)
-        self._launch_names = frozenset(factor.name for factor in factors if factor.scope == "launch")
+        self._arms = _checked_arms(self._factors, arms)
+        self._spaces: dict[tuple[str, ...], tuple[Space, Feasible]] = {}
+        self._first = self._space({factor.name: factor.safe[0] for factor in factors})
         self._memo: tuple[tuple[Observation, ...], tuple[Cause, ...]] = ((), ())
 
     def next(
@@ -77,131 +78,116 @@ class Strategy:
     ) -> Proposal | Conclusion:
         """The next trial, or the conclusion. `alive` is the configuration of an engine that still serves."""
         situation = self._situation(history)
-        if len(history) >= self._max_trials:
-            return self._give_up(situation, f"the budget of {self._max_trials} trials ended the search")
+        if len(history) >= self._options.budget:
+            return self._ended(situation, f"the budget of {self._options.budget} trials ended the search")
+        refused = self._can_run(self._baseline)
+        if refused is not None:
+            return self._ended(situation, f"the user's launch itself can't run: {refused}")
         if not situation.evidence.any_failed:
             return self._again_baseline(situation)
-        return self._repetition(situation) or self._fixed_arm(situation) or self._next_cause(situation, alive)
+        return (
+            self._repetition(situation)
+            or self._fixed_arm(situation)
+            or self._next_cause(situation, Explorer(situation, self._options, alive), alive)
+        )
 
     def belief(self, history: Sequence[Observation]) -> list[tuple[tuple[str, ...], float]]:
         """The best sets with their probabilities; the empty tuple stands for "none of these"."""
         situation = self._situation(history)
-        named = [
-            (self._space.names(mask), chance)
-            for mask, chance in situation.ranking.top(9)
+        space = situation.space
+        rows = [
+            (space.names(mask), chance)
+            for mask, chance in situation.ranking.top(_SHOWN_SETS + 2)
             if mask not in (0, NEVER) and chance > 0.0
         ]
-        known = [(self._space.names(cause.mask), cause.probability) for cause in situation.known]
+        rows += [(space.names(cause.mask), cause.probability) for cause in situation.known]
         none = min(situation.ranking.of(0) + situation.posterior.misfit, 1.0)
-        return [*known, *sorted([*named[:8], ((), none)], key=lambda item: -item[1])]
+        return sorted([*rows[:_SHOWN_SETS], ((), none)], key=lambda row: -row[1])
 
     def expected_remaining(self, history: Sequence[Observation]) -> int:
-        """The predicted number of further trials."""
+        """The predicted number of further trials, without refinements that depend on what is found."""
         situation = self._situation(history)
-        weight = situation.posterior.weight
-        weight = weight[weight > 0.0]
-        bits = float(-(weight * np.log2(weight)).sum())
+        evidence = situation.evidence
+        arms = sum(1 for _, arm in self._arms if not evidence.of(arm).attempts)
         opening = sum(
-            1
-            for cell in (situation.evidence.at(self._space.full), situation.evidence.at(0))
-            if not cell.attempts
+            1 for mask in {situation.space.full, situation.all_safe or 0} if not evidence.at(mask).attempts
         )
-        arms = sum(1 for _, configuration in self._arms if not situation.evidence.of(configuration).attempts)
-        return opening + arms + round(bits / 0.8) + 3
+        if situation.known:
+            return arms + opening
+        ranking = situation.ranking
+        chances = ranking.chances[ranking.chances > 0.0]
+        bits = float(-(chances * np.log2(chances)).sum())
+        rate = max(situation.posterior.expected_rate(), 0.1)
+        confirming = 2 + sum(
+            chance * len(situation.confirmation(mask).missing())
+            for mask, chance in ranking.top(4)
+            if chance > 0.1
+        )
+        return arms + opening + round((bits / _BITS_OF_A_TRIAL + confirming) / rate)
 
     # --- the steps, in their order -------------------------------------------------------------------------
 
     def _again_baseline(self, situation: Situation) -> Proposal:
         passes = len(situation.evidence.of(self._baseline).passed)
-        reason = "the user's launch as it is"
-        if passes:
-            reason = f"no failure seen in {passes} trials of the user's launch: once more"
+        times = "once" if passes == 1 else f"{passes} times"
+        reason = f"it passed {times}: once more" if passes else "the user's launch as it is"
         return Proposal(self._baseline, "baseline", "baseline", reason)
 
     def _repetition(self, situation: Situation) -> Proposal | None:
         """The last configuration again, while it was tried fewer times than asked."""
         last = situation.evidence.history[-1]
         attempts = situation.evidence.of(last.configuration).attempts
-        if attempts >= self._repeat:
+        if attempts >= self._options.repeat:
             return None
-        mask = self._space.read(last.configuration).low
-        return Proposal(
-            last.configuration,
-            _purpose(last.purpose),
-            arm_name(self._space, mask),
-            f"each configuration is tried {self._repeat} times: {attempts} so far",
-        )
+        reason = f"each configuration is tried {self._options.repeat} times: {attempts} so far"
+        purpose: Purpose = next((word for word in get_args(Purpose) if word == last.purpose), "search")
+        return self._named(situation, last.configuration, purpose, reason)
 
     def _fixed_arm(self, situation: Situation) -> Proposal | None:
         """All safe, then the arms that the user asked for."""
-        mask = self._feasible.nearest(0, 0, lambda tried: self._feasible.reason(tried) is None)
-        if mask is not None and mask != self._space.full and not situation.evidence.at(mask).attempts:
+        mask = situation.all_safe
+        done = any(trial.purpose == "all_safe" for trial in situation.evidence.history)
+        if mask is not None and not done and not situation.evidence.at(mask).attempts:
             reason = "does it fail with everything at its safe level too?"
-            return self._proposal(mask, "all_safe", reason, situation)
+            return self._named(situation, situation.space.configuration(mask), "all_safe", reason)
         for arm, configuration in self._arms:
             tried = situation.evidence.of(configuration).attempts
-            if not tried and self._feasible.refuses(configuration) is None:
+            if not tried and self._can_run(configuration) is None:
                 return Proposal(configuration, "arm", arm.name, "an arm that was asked for")
         return None
 
-    def _next_cause(self, situation: Situation, alive: Configuration | None) -> Proposal | Conclusion:
-        if situation.known:
-            return conclude(situation, ExperimentOutcome.ISOLATED, self._confidence, "")
-        if situation.ranking.of(0) >= self._confidence:
-            return conclude(situation, ExperimentOutcome.ALL_SAFE_FAILS, self._confidence, "")
-        return self._confirming(situation) or self._searching(situation, alive)
+    def _next_cause(
+        self, situation: Situation, explorer: Explorer, alive: Configuration | None
+    ) -> Proposal | Conclusion:
+        if not situation.known:
+            if situation.ranking.of(0) >= self._options.asked and self._fails_all_safe(situation):
+                return conclude(situation, ExperimentOutcome.ALL_SAFE_FAILS, self._options)
+            return explorer.next() or self._ended(situation, "no further trial would tell anything")
+        proposal = explorer.workaround()
+        if proposal is None and self._further_cause(situation):
+            proposal = explorer.next()
+        return proposal or self._refinement(situation) or self._done(situation)
 
-    def _confirming(self, situation: Situation) -> Proposal | None:
-        mask, chance = situation.best
-        if chance < min(self._confidence, _CONFIRM_FROM):
-            return None
-        names = listed(self._space.names(mask))
-        for arm in situation.confirmation(mask).missing():
-            if not situation.usable(arm.mask):
-                continue
-            if arm.purpose == "sufficient":
-                reason = f"{names} ({percent(chance)}): does it fail with all else safe?"
-            else:
-                left_out = self._space.factor(arm.without).name
-                reason = f"{names} ({percent(chance)}): does it pass without {left_out}?"
-            return self._proposal(arm.mask, arm.purpose, reason, situation)
-        return None
+    def _further_cause(self, situation: Situation) -> bool:
+        return situation.no_more < self._options.asked and len(situation.known) < _MOST_CAUSES
 
-    def _searching(self, situation: Situation, alive: Configuration | None) -> Proposal | Conclusion:
-        predictor = Predictor(situation.posterior, situation.evidence)
-        choice = self._best_choice(situation, predictor, alive)
-        if choice is None or choice.bits < _NOTHING_LEFT:
-            return self._give_up(situation, "no further trial would tell anything")
-        reason = f"predicted to fail with probability {percent(choice.failing)}: tells {choice.bits:.2f} bits"
-        return self._proposal(choice.mask, "search", reason, situation, choice.bits)
+    def _refinement(self, situation: Situation) -> Proposal | None:
+        refinements = (Refinement(situation, cause, self._options).next() for cause in situation.known)
+        return next((proposal for proposal in refinements if proposal is not None), None)
 
-    def _best_choice(
-        self, situation: Situation, predictor: Predictor, alive: Configuration | None
-    ) -> Choice | None:
-        space, held = self._space, situation.held
-        likely = [item for item in situation.ranking.top(12) if item[0] not in (0, NEVER)]
-        bonus: dict[int, float] = {}
-        for mask, chance in likely[:4]:
-            for arm in situation.confirmation(mask).missing() if chance > 0.02 else ():
-                bonus[arm.mask] = bonus.get(arm.mask, 0.0) + chance * _CONFIRMING_BITS
+    def _done(self, situation: Situation) -> Conclusion:
+        return conclude(situation, ExperimentOutcome.ISOLATED, self._options)
 
-        def score(masks: Sequence[int], bits: Floats) -> Floats:
-            sure = 1.0 - situation.hazard.chances(list(masks))
-            extra = np.array([bonus.get(mask, 0.0) for mask in masks])
-            cost = np.array([self._cost(mask, alive) for mask in masks])
-            return np.asarray((bits + extra) * sure / cost)
-
-        random = np.random.default_rng([self._seed, len(situation.evidence.history)])
-        start = candidates(random, space.full, held, (mask for mask, _ in likely), situation.evidence)
-        start += [mask for mask in bonus if mask not in start]
-        ranked = choose(predictor, start, space.full & ~held, score)
-        return next((choice for choice in ranked if self._feasible.reason(choice.mask) is None), None)
-
-    def _give_up(self, situation: Situation, why: str) -> Conclusion:
+    def _ended(self, situation: Situation, why: str) -> Conclusion:
+        """The conclusion of a search that ends before it is done."""
         if not situation.evidence.any_failed:
-            return conclude(situation, ExperimentOutcome.NO_FAILURE, self._confidence, why)
+            return conclude(situation, ExperimentOutcome.NO_FAILURE, self._options, why)
         outcome = ExperimentOutcome.ISOLATED if situation.known else ExperimentOutcome.INCONCLUSIVE
-        return conclude(situation, outcome, self._confidence, why)
+        return conclude(situation, outcome, self._options, why)
+
+    def _fails_all_safe(self, situation: Situation) -> bool:
+        mask = situation.all_safe
+        return mask is not None and bool(situation.evidence.at(mask).failed)
 
     # --- helpers -------------------------------------------------------------------------------------------
 
@@ -213,66 +199,77 @@ class Strategy:
             seen, known = (), ()
         for length in range(len(seen) + 1, len(history) + 1):
             part = tuple(history[:length])
-            if part[-1].outcome in (Outcome.PASS, Outcome.FAIL):
-                situation = Situation(self._space, self._feasible, part, known, self._repeat)
-                if _straddles(situation):
-                    cause = situation.confirmed()
-                    if cause is not None and cause.probability >= self._confidence:
-                        known = (*known, cause)
+            if part[-1].outcome in (Outcome.PASS, Outcome.FAIL) and len(known) < _MOST_CAUSES:
+                known = self._confirmed(part, known)
         self._memo = (tuple(history), known)
-        return Situation(self._space, self._feasible, history, known, self._repeat)
+        space, feasible = self._stand_ins(history)
+        return Situation(space, feasible, history, known, self._options.repeat)
 
-    def _proposal(
-        self, mask: int, purpose: Purpose, reason: str, situation: Situation, bits: float | None = None
+    def _confirmed(self, history: tuple[Observation, ...], known: tuple[Cause, ...]) -> tuple[Cause, ...]:
+        space, feasible = self._stand_ins(history)
+        situation = Situation(space, feasible, history, known, self._options.repeat)
+        if not _straddles(situation):
+            return known
+        cause = situation.confirmed()
+        if cause is None or cause.probability < self._options.asked:
+            return known
+        return (*known, cause)
+
+    def _stand_ins(self, history: Sequence[Observation]) -> tuple[Space, Feasible]:
+        """The space with a safe level for every factor that can be judged: where the preferred one can't run
+        or spoils the trials, the next one stands in; if none is any good, the preferred one does."""
+        levels = {factor.name: factor.safe[0] for factor in self._factors}
+        given_up: set[str] = set()
+        while True:
+            space, feasible = self._space(levels)
+            held = feasible.held | Hazard(Evidence(space, history)).held
+            stuck = [factor for factor in space.varied if held & space.mask([factor.name])]
+            moved = [factor for factor in stuck if factor.name not in given_up and len(factor.safe) > 1]
+            if not moved:
+                return space, feasible
+            for factor in moved:
+                place = factor.safe.index(levels[factor.name]) + 1
+                if place == len(factor.safe):
+                    given_up.add(factor.name)
+                levels[factor.name] = factor.safe[place % len(factor.safe)]
+
+    def _space(self, levels: dict[str, str]) -> tuple[Space, Feasible]:
+        key = tuple(levels[factor.name] for factor in self._factors)
+        if key not in self._spaces:
+            space = Space(self._factors, levels)
+            self._spaces[key] = (space, Feasible(space, self._can_run))
+        return self._spaces[key]
+
+    def _named(
+        self, situation: Situation, configuration: Configuration, purpose: Purpose, reason: str
     ) -> Proposal:
-        if bits is None:
-            told = Predictor(situation.posterior, situation.evidence).predict([mask])[1]
-            bits = float(told[0])
-        name = arm_name(self._space, mask)
-        return Proposal(self._space.configuration(mask), purpose, name, reason, bits)
+        arms = (arm.name for arm, levels in self._arms if levels == configuration)
+        name = next(arms, None) or configuration_name(situation.space, configuration)
+        return Proposal(configuration, purpose, name, reason)
 
-    def _cost(self, mask: int, alive: Configuration | None) -> float:
-        if alive is None:
-            return self._relaunch_cost
-        changed = set(self._space.configuration(mask).differing(alive))
-        return self._relaunch_cost if changed & self._launch_names else self._request_cost
 
-    def _arm_configuration(self, arm: Arm) -> Configuration:
-        factors = {factor.name: factor for factor in self._space.factors}
+def _checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[Arm, Configuration]]:
+    by_name = {factor.name: factor for factor in factors}
+    baseline = all_suspect(factors)
+    checked = []
+    for arm in arms:
         for name, level in arm.levels:
-            factor = factors.get(name)
+            factor = by_name.get(name)
             if factor is None:
                 raise ValueError(f"arm {arm.name}: there is no factor {name!r}")
             if level != factor.suspect and level not in factor.safe:
                 raise ValueError(f"arm {arm.name}: factor {name} has no level {level!r}")
-        return self._baseline.with_levels(dict(arm.levels))
+        checked.append((arm, baseline.with_levels(dict(arm.levels))))
+    return checked
 
 
 def _straddles(situation: Situation) -> bool:
     """A failing and a passing configuration differ in one factor: without that nothing can be confirmed."""
-    by_mask = situation.evidence.by_mask
+    cells = situation.evidence.by_mask
+    passing = {mask for mask, cell in cells.items() if cell.passed}
     return any(
-        cell.failed
-        and any(
-            (other := by_mask.get(mask & ~bit)) is not None and other.passed
-            for bit in situation.space.members(mask)
-        )
-        for mask, cell in by_mask.items()
+        mask & ~bit in passing
+        for mask, cell in cells.items()
+        if cell.failed
+        for bit in situation.space.members(mask)
     )
-
-
-def _purpose(text: str) -> Purpose:
-    purposes: dict[str, Purpose] = {
-        "baseline": "baseline",
-        "all_safe": "all_safe",
-        "arm": "arm",
-        "search": "search",
-        "sufficient": "sufficient",
-        "necessary": "necessary",
-        "workaround": "workaround",
-        "threshold": "threshold",
-        "relation": "relation",
-        "level": "level",
-        "instrument": "instrument",
-    }
-    return purposes.get(text, "search")

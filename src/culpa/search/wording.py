@@ -1,7 +1,8 @@
-"""Names and sentences that a person reads: arms, reasons, lists."""
+"""Names and sentences that a person reads: arms, lists of trials, probabilities."""
 
 from collections.abc import Sequence
 
+from culpa.model import Configuration
 from culpa.search.space import Space
 
 
@@ -23,9 +24,9 @@ def trials(numbers: Sequence[int]) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability for a person: 97%, 0.4%."""
+    """A probability for a person: 97%, 0.4%, 99.7%."""
     points = 100.0 * share
-    if 1.0 <= points <= 99.0:
+    if 1.0 <= points < 99.0:
         return f"{points:.0f}%"
     return f"{points:.1f}%"
 
@@ -37,8 +38,24 @@ def arm_name(space: Space, mask: int) -> str:
         return "baseline"
     if not suspect:
         return "all safe"
-    if len(safe) <= 3:
+    if len(safe) <= min(3, len(suspect)):
         return f"{'+'.join(safe)} safe"
     if len(suspect) <= 4:
         return f"only {'+'.join(suspect)} suspect"
     return f"{len(suspect)} of {space.size} suspect"
+
+
+def configuration_name(space: Space, configuration: Configuration) -> str:
+    """`arm_name`, with the factors at a third level and the instruments that are changed spelled out."""
+    reading = space.read(configuration)
+    levels = configuration.as_dict()
+    third = [
+        f"{name}={levels[name]}"
+        for name in (*space.names(reading.high & ~reading.low), *space.changed_instruments(configuration))
+    ]
+    if not third:
+        return arm_name(space, reading.low)
+    others = space.names(reading.low)
+    if not others or len(others) > 4:
+        return ", ".join(third)
+    return f"{', '.join(third)} with {'+'.join(others)} suspect"

@@ -1,0 +1,148 @@
+"""The search for the next cause: the most telling trial, the confirming arms, and what to do when no set fits."""
+
+from collections.abc import Sequence
+from itertools import islice, product
+
+import numpy as np
+
+from culpa.model import Configuration
+from culpa.search.choose import Choice, Predictor, candidates, choose
+from culpa.search.descent import next_step
+from culpa.search.hypotheses import NEVER, Floats
+from culpa.search.options import Options
+from culpa.search.proposal import Proposal, Purpose
+from culpa.search.situation import Situation
+from culpa.search.wording import arm_name, listed, percent
+
+_CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are the best trials there are
+_CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
+_NOTHING_LEFT = 1e-3  # bits below which no trial is worth its cost
+_MISFIT = 0.5  # probability of "none of these" from which on sets are given up for plain delta debugging
+_ALL_SAFE_DOUBT = 0.3  # probability of "fails whatever is varied" from which on all safe is tried again
+_MOST_WORKAROUNDS = 16
+
+
+class Explorer:
+    """Chooses the next trial for one situation; every method gives None where it has nothing to propose."""
+
+    def __init__(
+        self,
+        situation: Situation,
+        options: Options,
+        alive: Configuration | None,
+    ) -> None:
+        self._situation = situation
+        self._options = options
+        self._space = situation.space
+        self._alive = None if alive is None else self._space.launch_levels(alive)
+
+    def next(self) -> Proposal | None:
+        """The next trial towards the next cause, None if no trial would tell anything."""
+        if self._situation.posterior.misfit > _MISFIT:
+            return self._descent()
+        return self._all_safe_again() or self._confirming() or self._informative()
+
+    def workaround(self) -> Proposal | None:
+        """The user's launch with one member of every known cause made safe: does it pass?
+
+        None once that is answered: it passed often enough to exclude a further cause, or it failed, which
+        sends the search on to the next cause.
+        """
+        situation = self._situation
+        for mask in self._workarounds():
+            cell = situation.evidence.at(mask)
+            if cell.failed or (cell.passed and situation.no_more >= self._options.asked):
+                return None
+            if cell.passed or (not cell.spoiled and situation.usable(mask)):
+                names = listed(self._space.names(self._space.full & ~mask))
+                reason = f"the user's launch with only {names} made safe: does it pass?"
+                return self._proposal(mask, "workaround", reason)
+        return None
+
+    def _workarounds(self) -> list[int]:
+        """Masks with one member of every known cause safe, the most natural members first."""
+        situation, space = self._situation, self._space
+
+        def natural(bit: int) -> tuple[float, bool, int]:
+            factor = space.factor(bit)
+            return -factor.prior, factor.scope == "launch", bit
+
+        choices = [sorted(space.members(cause.mask), key=natural) for cause in situation.known]
+        found = [space.full & ~int(np.bitwise_or.reduce(bits)) for bits in product(*choices)]
+        found.sort(key=lambda mask: -mask.bit_count())  # stable: fewest changes first, then as above
+        return list(islice(dict.fromkeys(found), _MOST_WORKAROUNDS))
+
+    def _all_safe_again(self) -> Proposal | None:
+        """All safe failed once: a false failure, or does it fail whatever is varied?"""
+        mask = self._situation.all_safe
+        if self._situation.known or mask is None or not self._situation.evidence.at(mask).failed:
+            return None
+        if self._situation.ranking.of(0) < _ALL_SAFE_DOUBT:
+            return None
+        return self._proposal(mask, "all_safe", "it failed with everything safe: does it do so again?")
+
+    def _confirming(self) -> Proposal | None:
+        situation = self._situation
+        mask, chance = situation.best
+        if chance < min(self._options.asked, _CONFIRM_FROM):
+            return None
+        names = listed(self._space.names(mask))
+        for arm in situation.confirmation(mask).missing():
+            if not situation.usable(arm.mask):
+                continue
+            if arm.purpose == "sufficient":
+                reason = f"{names} ({percent(chance)}): does it fail with all else safe?"
+            else:
+                reason = f"{names} ({percent(chance)}): does it pass without {self._name(arm.without)}?"
+            return self._proposal(arm.mask, arm.purpose, reason)
+        return None
+
+    def _informative(self) -> Proposal | None:
+        choice = self._best_choice()
+        if choice is None or choice.bits < _NOTHING_LEFT:
+            return None
+        reason = f"expected to fail with probability {percent(choice.failing)}: tells {choice.bits:.2f} bits"
+        return self._proposal(choice.mask, "search", reason, choice.bits)
+
+    def _best_choice(self) -> Choice | None:
+        situation, space = self._situation, self._space
+        likely = [item for item in situation.ranking.top(12) if item[0] not in (0, NEVER)]
+        bonus: dict[int, float] = {}
+        for mask, chance in likely[:4]:
+            for arm in situation.confirmation(mask).missing() if chance > 0.02 else ():
+                bonus[arm.mask] = bonus.get(arm.mask, 0.0) + chance * _CONFIRMING_BITS
+
+        def score(masks: Sequence[int], bits: Floats) -> Floats:
+            telling = 1.0 - situation.hazard.chances(list(masks))
+            extra = np.array([bonus.get(mask, 0.0) for mask in masks])
+            return np.asarray((bits + extra) * telling / self._costs(masks))
+
+        random = np.random.default_rng([self._options.seed, len(situation.evidence.history)])
+        start = candidates(
+            random, space.full, situation.held, (mask for mask, _ in likely), situation.evidence
+        )
+        start += [mask for mask in bonus if mask not in start]
+        predictor = Predictor(situation.posterior, situation.evidence)
+        ranked = choose(predictor, start, space.full & ~situation.held, score)
+        return next((choice for choice in ranked if situation.feasible.reason(choice.mask) is None), None)
+
+    def _descent(self) -> Proposal | None:
+        mask = next_step(self._situation)
+        if mask is None:
+            return None
+        reason = "no small set explains the outcomes: halfway between a failing and a passing configuration"
+        return self._proposal(mask, "search", reason, 1.0)
+
+    def _proposal(self, mask: int, purpose: Purpose, reason: str, bits: float | None = None) -> Proposal:
+        if bits is None:
+            told = Predictor(self._situation.posterior, self._situation.evidence).predict([mask])[1]
+            bits = float(told[0])
+        return Proposal(self._space.configuration(mask), purpose, arm_name(self._space, mask), reason, bits)
+
+    def _costs(self, masks: Sequence[int]) -> Floats:
+        """A relaunch where a launch-scope level differs from what is alive, else only another request."""
+        same = np.array([mask & self._space.launch_bits == self._alive for mask in masks])
+        return np.where(same, self._options.request_cost, self._options.relaunch_cost)
+
+    def _name(self, bit: int) -> str:
+        return self._space.factor(bit).name

@@ -5,11 +5,8 @@ import re
 from culpa.triage.clock import NO_MOMENT, Moment
 from culpa.triage.lines import LogLine, Ranks
 
-_ASSIGNED = re.compile(
-    r"rank (\d{1,6}) in world size \d{1,6} is assigned as DP rank (\d{1,6}), PP rank (\d{1,6}), "
-    r"(?:PCP rank \d{1,6}, )?TP rank (\d{1,6})"
-)
-_LOCAL = re.compile(r"world_size=(\d{1,6}) rank=(\d{1,6}) local_rank=(\d{1,6})")
+_LOCAL = re.compile(r"world_size=\d{1,6} rank=\d{1,6} local_rank=(\d{1,6})")
+_INDEX = re.compile(r"^VllmWorker-(\d{1,5}) pid=")
 _MAX_PROCESSES = 8192
 
 
@@ -18,12 +15,11 @@ class Facts:
 
     def __init__(self) -> None:
         self.ready = False
-        self.engine_seen = False
+        self.orderly_ends: set[int] = set()
         self._ranks_by_pid: dict[int, Ranks] = {}
         self._label_by_pid: dict[int, str] = {}
         self._kind_by_pid: dict[int, str] = {}
         self._local: dict[int, int] = {}
-        self._global: dict[int, int] = {}
         self._sections: dict[int, set[str]] = {}
         self._section_line: dict[str, LogLine] = {}
         self._latest: dict[int, Moment] = {}
@@ -43,11 +39,12 @@ class Facts:
                 self._label_by_pid[line.pid] = line.process or ""
             if line.process is not None:
                 self._label_by_pid.setdefault(line.pid, line.process)
+                if match := _INDEX.match(line.process):
+                    self._local.setdefault(int(match[1]), line.pid)
             if line.role is not None and line.role != "kernel":
                 self._kind_by_pid.setdefault(line.pid, line.role)
             if "local_rank=" in line.text and (match := _LOCAL.search(line.text)):
-                self._local[int(match[3])] = line.pid
-                self._global[line.pid] = int(match[2])
+                self._local[int(match[1])] = line.pid
         if line.moment.shown and (len(self._latest) < _MAX_PROCESSES or line.section in self._latest):
             self._latest[line.section] = line.moment
 

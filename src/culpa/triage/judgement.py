@@ -15,7 +15,7 @@ from culpa.triage.place import first_failed, rank_name, speaker_of
 from culpa.triage.tables import load_tables
 
 #: Consequences that say by themselves that the engine is dead; the others occur at every shutdown too.
-_DEADLY = frozenset({"engine_dead", "silent_death"})
+_DEADLY = frozenset({"engine_dead", "silent_death", "cuda_error"})
 #: How far from the end an error may stand and still be of the same burst, in seconds.
 _BURST_SECONDS = 30.0
 #: How many lines apart two sentences about one event may stand.
@@ -144,9 +144,11 @@ def _incident(
     if told.worker is not None and (pid := facts.worker(told.worker)) is not None:
         speaker = speaker_of(_as_pid(told, pid), facts)
     related = _related(root, told, clues, events)
+    # The kernel's record of a fault and the exception are one event; a library's warning is an earlier one.
+    same = (told,) if root.kind == "kernel" else (root,)
     ranks = speaker.ranks or next((event.ranks for event in related if event.ranks), ())
     alternates = {
-        line for event in (*related, told) for line in (event.line, event.header, *event.related) if line
+        line for event in (*related, *same) for line in (event.line, event.header, *event.related) if line
     }
     alternates.discard(root.line)
     kind = speaker.kind or default_kind
@@ -185,14 +187,14 @@ def _clues(root: Event, events: Sequence[Event], facts: Facts) -> list[Event]:
 def _related(root: Event, told: Event, clues: Sequence[Event], events: Sequence[Event]) -> list[Event]:
     """Events that say the same as the root, next to it or next to one another."""
     found = [event for event in clues if event is not root]
-    if told is not root:
-        found.append(told)
     anchor = root.line
     for event in sorted(events, key=lambda event: event.line):
-        if event is root or event.line < root.line - _NEIGHBOURS or event.line > anchor + _NEIGHBOURS:
+        if event is root or event is told:
             continue
+        near = root.line - _NEIGHBOURS <= event.line <= anchor + _NEIGHBOURS
         echo = (
-            event.role == "echo"
+            near
+            and event.role == "echo"
             and event.process == root.process
             and (
                 event.symptom == root.symptom
@@ -204,11 +206,11 @@ def _related(root: Event, told: Event, clues: Sequence[Event], events: Sequence[
             and event.exception is None
             and event.event == root.event
             and event.process == root.process
-            and event.line <= anchor + 1
+            and (event.line <= anchor + 1 or event.text == root.text)
         )
         if (echo and event.exception is None) or again:
             found.append(event)
-            if event.line > anchor:
+            if near and event.line > anchor:
                 anchor = event.line
     return found
 
@@ -222,7 +224,7 @@ def _cascade(root: Event, told: Event, alternates: set[int], events: Sequence[Ev
     start = min(position[id(root)], position[id(told)])
     lines: set[int] = set()
     for event in timeline:
-        if event is root or event is told or event.role == "noise":
+        if event is root or event.role == "noise":
             continue
         earlier = position[id(event)] < start
         if event.role in ("cause", "symptom", "echo") and earlier:

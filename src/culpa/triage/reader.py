@@ -15,7 +15,9 @@ from culpa.triage.tracebacks import Raised, TracebackReader
 
 _ASYNC_NOTICE = "CUDA kernel errors might be asynchronously reported"
 _ERROR_LEVELS = frozenset({"ERROR", "CRITICAL", "FATAL"})
-_BARE_LEVEL = re.compile(r"^(?:ERROR|FATAL|CRITICAL|error|fatal|Error|Fatal error)\b ?[:\]-]")
+_BARE_LEVEL = re.compile(
+    r"^\[?(?:ERROR|FATAL|CRITICAL|error|fatal|Error|Fatal error)\b ?[:\]-]|^[EF]\d{4} \d\d:"
+)
 #: Exceptions that programs raise and catch as a matter of course: what is raised while one is handled tells
 #: more.
 _EVERYDAY = frozenset(
@@ -26,6 +28,9 @@ _EVERYDAY = frozenset(
         "InvalidStateError", "Again",
     }
 )  # fmt: skip
+#: How a program is told to end: no failure of its own.
+_ENDINGS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledError"})
+_CHILD = re.compile(r"^Process (?:(EngineCore)|VllmWorker)[\w-]{0,40}:$")
 _DYING_KINDS = frozenset({"worker", "engine_core"})
 # Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
 _MAX_ALIKE = 40
@@ -87,6 +92,7 @@ class LogReader:
         self._facts.note(line)
         if not self._facts.ready and self._tables.says_ready(line.text):
             self._facts.ready = True
+            self._take_back("hang_timeout")  # a slow start that came to its end was no hang
         if _ASYNC_NOTICE in line.text:
             self._mark_asynchronous(line)
             return
@@ -102,13 +108,14 @@ class LogReader:
         found = self._tables.classify(text)
         rule = found[0] if found else None
         role = rule.role if rule else "cause"
-        if role in ("noise", "recovery", "handled", "header"):
+        if role in ("noise", "recovery", "handled", "header", "shutdown"):
             role, rule = "cause", None
         name = raised.type.rpartition(".")[2]
+        if name in _ENDINGS:
+            role = "noise"
+        symptom = "assertion" if name == "AssertionError" else "exception"
         if rule is not None:
             symptom = rule.symptom
-        else:
-            symptom = "assertion" if name == "AssertionError" else "exception"
         event = event_of(
             raised.line,
             text=text,
@@ -121,6 +128,8 @@ class LogReader:
         event.exception = name
         if raised.header is not None:
             event.header = raised.header.number
+        if event.kind is None and (child := _CHILD.match(raised.header_text or "")):
+            event.kind = "engine_core" if child[1] else "worker"
         if found is not None:
             _details(event, found[0], found[1])
         if raised.previous is not None:
@@ -151,7 +160,7 @@ class LogReader:
             return Weight.ERROR_LINE
         if line.level in ("WARNING", "INFO", "DEBUG"):
             return Weight.ERROR_LINE
-        if line.role in _DYING_KINDS or line.excepthook:
+        if line.role in _DYING_KINDS or line.excepthook or _CHILD.match(raised.header_text or ""):
             return Weight.FATAL
         if line.role == "api_server":
             return Weight.ERROR_LINE if self._facts.ready else Weight.EXCEPTION
@@ -169,12 +178,11 @@ class LogReader:
         if rule.role in ("noise", "handled"):
             return
         if rule.role == "recovery":
-            self._events = [
-                event
-                for event in self._events
-                if event.symptom != rule.symptom or event.role not in ("symptom", "clue")
-            ]
-            self._alike.clear()
+            self._take_back(rule.symptom)
+            return
+        if rule.role == "shutdown":
+            if not any(event.fatal or event.symptom == "engine_dead" for event in self._events):
+                self._facts.orderly_ends.add(line.section)
             return
         heard = rule.fatal and not (line.role == "api_server" and self._facts.ready)
         event = event_of(
@@ -188,6 +196,14 @@ class LogReader:
         )
         _details(event, rule, match)
         self._keep(event)
+
+    def _take_back(self, symptom: str) -> None:
+        self._events = [
+            event
+            for event in self._events
+            if event.symptom != symptom or event.role not in ("symptom", "clue")
+        ]
+        self._alike.clear()
 
     def _error_line(self, line: LogLine) -> None:
         """A line at error level that no signature knows: a cause only if the process ends."""
@@ -211,6 +227,8 @@ class LogReader:
         self._keep(event)
 
     def _keep(self, event: Event) -> None:
+        if event.section in self._facts.orderly_ends:
+            event.role = "noise"
         if not event.moment.shown:
             event.moment = self._facts.latest(event.section)
         _bounded(self._last_plain, event.process, event)

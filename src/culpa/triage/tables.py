@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 EventRole = Literal[
-    "cause", "clue", "echo", "symptom", "consequence", "header", "handled", "recovery", "noise"
+    "cause", "clue", "echo", "symptom", "consequence", "header", "handled", "shutdown", "recovery", "noise"
 ]
 Layer = Literal["wrapper", "process", "record"]
 ENGINES = frozenset({"any", "vllm", "llamacpp", "sglang", "tensorrt-llm"})

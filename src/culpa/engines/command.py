@@ -1,5 +1,6 @@
 """Reads the command that starts an engine, and finds the engine's program behind wrappers such as numactl."""
 
+import os
 import re
 import shlex
 import shutil
@@ -136,7 +137,9 @@ def check_programs(
                 raise BadLaunch(f"{word}: no such file")
             if file.is_dir():
                 raise BadLaunch(f"{word}: is a folder, not a program")
-        elif which(word, path=path) is None and not (Path(launch.cwd or ".") / word).is_file():
+            if word == launch.argv[0] and not os.access(file, os.X_OK):
+                raise BadLaunch(f"{word}: is not executable")
+        elif which(word, path=path) is None:
             raise BadLaunch(f"{word}: command not found (it is on no folder of PATH)")
 
 

@@ -31,7 +31,7 @@ def read_effective(
     for line in lines:
         for entry, source, pattern in patterns:
             match = pattern.search(line[:MAX_LINE])
-            if match is not None:
+            if match is not None and not (source.first and entry.name in said):
                 said[entry.name] = _translated(entry, source, _value(source, match))
     for entry, source in entries:
         if source.api is not None and source.key is not None and source.api in api:
@@ -50,6 +50,8 @@ def differences(
         asked, real = levels.get(factor.name), effective.get(factor.name)
         if asked is None or real is None or _agrees(factor, asked, real):
             continue
+        if factor.capped_by is not None and real == effective.get(factor.capped_by) and _less(real, asked):
+            continue
         sentences.append(f"{factor.name} was to be {asked}, but the engine says that it is {real}")
     return tuple(sentences)
 
@@ -63,6 +65,10 @@ def _agrees(factor: FactorTable, asked: str, real: str) -> bool:
         rounded = -(-int(asked) // factor.multiple) * factor.multiple
         return str(rounded) == real
     return False
+
+
+def _less(real: str, asked: str) -> bool:
+    return real.isdigit() and asked.isdigit() and int(real) < int(asked)
 
 
 def _value(source: Source, match: re.Match[str]) -> str:
@@ -81,21 +87,29 @@ def _translated(entry: FactorTable | FactTable, source: Source, value: str) -> s
 def _look_up(answer: object, key: str) -> str | None:
     if isinstance(answer, str):
         return _metric(answer, key)
-    value: Any = answer
-    for part in key.split("."):
-        if isinstance(value, dict) and part in value:
-            value = value[part]
-        elif isinstance(value, list) and part.isdigit() and int(part) < len(value):
-            value = value[int(part)]
-        else:
-            return None
-    if value is None:
-        return None
-    return value if isinstance(value, str) else compact(value)
+    value = _walk(answer, key.split("."))
+    if value is None or isinstance(value, str):
+        return value
+    return compact(value)
+
+
+def _walk(value: Any, path: Sequence[str]) -> Any:
+    """Follows keys and list indices; a key may itself have dots, as in "speculative.types"."""
+    if not path:
+        return value
+    if isinstance(value, list):
+        inside = path[0].isdigit() and int(path[0]) < len(value)
+        return _walk(value[int(path[0])], path[1:]) if inside else None
+    if isinstance(value, dict):
+        for end in range(len(path), 0, -1):
+            key = ".".join(path[:end])
+            if key in value:
+                return _walk(value[key], path[end:])
+    return None
 
 
 def _metric(text: str, name: str) -> str | None:
-    """The value of a Prometheus sample or of one of its labels (`name{label}`); of several samples the first."""
+    """The value of a Prometheus sample, or of a label (`name{label}`); of several samples the first."""
     metric, _, label = name.rstrip("}").partition("{")
     match = re.search(rf"^{re.escape(metric)}(\{{[^\n]*\}})? (\S+)", text, re.MULTILINE)
     if match is None or not label:

@@ -27,7 +27,8 @@ def find_adapter(
 
     `factors_file` with an `[engine]` table describes an engine of its own; without one its factors are
     added to the recognised engine's. `surrounding` is the environment that launches inherit (by default that
-    of this process). Raises BadLaunch if no engine is recognised and no file is given, BadFactors for a bad file.
+    of this process). Raises BadLaunch if no engine is recognised and there is no file, BadFactors for a bad
+    file.
     """
     own = read_catalogue(factors_file) if factors_file is not None else None
     if own is not None and own.names_engine:

@@ -54,12 +54,14 @@ class Source(Table):
     With `pattern`, the group `level` or the first group is the value; without a group, `level` says what a
     matching line means. With `api`, `key` walks the JSON by dots (or names a Prometheus metric).
     `map` translates what the engine says into the catalogue's level; words that it does not list stay.
+    `first` keeps the first matching line instead of the last (a second context, of a draft model, follows).
     """
 
     pattern: Pattern = None
     api: str | None = None
     key: str | None = None
     level: str | None = None
+    first: bool = False
     map: dict[str, str] = {}
 
     @model_validator(mode="after")
@@ -147,6 +149,7 @@ class FactorTable(Table):
     effective: Sources = ()
     resolves: Words = ()
     multiple: Annotated[int, Field(ge=1)] = 1
+    capped_by: Name | None = None
 
     @model_validator(mode="after")
     def _one_way(self) -> "FactorTable":

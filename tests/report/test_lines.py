@@ -6,7 +6,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 from tests.report import golden
-from tests.report.cases import FACTORS, LAUNCH, SUSPECT, isolated
+from tests.report.blocks import FACTORS, LAUNCH, SUSPECT
+from tests.report.cases import isolated
 
 from culpa.model import Belief, Plan, TrialProgress, TrialStarted
 from culpa.report.lines import PlainLines

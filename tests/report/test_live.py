@@ -7,7 +7,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 from tests.report import golden
-from tests.report.cases import LAUNCH, isolated
+from tests.report.blocks import LAUNCH
+from tests.report.cases import isolated
 
 from culpa.model import (
     Belief,

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 from tests.report import golden
-from tests.report.cases import CASES, FACTORS, incident, isolated, no_failure, trial
+from tests.report.blocks import FACTORS, trial
+from tests.report.cases import CASES, incident, isolated, no_failure
 
 from culpa.model import (
     Conclusion,

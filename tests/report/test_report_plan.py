@@ -6,7 +6,7 @@ import json
 import pytest
 from rich.console import Console
 from tests.report import golden
-from tests.report.cases import FACTORS, LAUNCH, LEFT_OUT
+from tests.report.blocks import FACTORS, LAUNCH, LEFT_OUT
 
 from culpa.model import Plan, PlannedArm
 from culpa.report.plan import plan_json, print_plan

@@ -10,6 +10,7 @@ from culpa.model import Configuration, Factor, Outcome
 from culpa.report import clean
 
 _NAME_WIDTH = 26
+_LEAST_NAME_WIDTH = 14  # room for the words above the names
 _STYLES = {
     Outcome.PASS: "green",
     Outcome.FAIL: "red",
@@ -95,7 +96,8 @@ def matrix(
         return []
     shown = _chosen(factors, weights, height - 2)
     hidden = len(factors) - len(shown)
-    label_width = min(_NAME_WIDTH, width // 2, max(cell_len(clean.line(factor.name)) for factor in shown) + 1)
+    longest = max(cell_len(clean.line(factor.name)) for factor in shown) + 1
+    label_width = min(max(longest, _LEAST_NAME_WIDTH), _NAME_WIDTH, width // 2)
     cell = max(3, max((len(str(column.id)) for column in columns), default=1) + 1)
     room = (width - label_width) // cell
     visible = list(columns)[-room:] if room else []

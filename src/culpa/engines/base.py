@@ -283,11 +283,14 @@ class CatalogueAdapter:
         if len(machine.gpus) < entry.gpus:
             have = f"{len(machine.gpus)}" if machine.gpus else "none"
             return f"needs {entry.gpus} GPU{'s' if entry.gpus > 1 else ''}, this machine has {have}"
+        unmet = self.unmet(entry)
+        if unmet is not None:
+            return unmet
         for condition in self._conditions[entry.name]:
             if not condition.holds(levels):
                 now = levels.get(condition.name, "unknown")
                 return f"makes sense only with {condition} (here {condition.name} is {now})"
-        return self.unmet(entry)
+        return None
 
     def _take_along(self, along: Along, launch: Launch) -> Launch:
         context = self.context(launch)

@@ -27,6 +27,8 @@ class ModelFacts:
     mla: bool = False
     context_tokens: int | None = None
     dtype: str | None = None
+    heads: int | None = None
+    fp8_cache: bool = False  # the checkpoint itself asks for an fp8 KV cache
     weight_bytes: int | None = None
 
     @property
@@ -122,8 +124,17 @@ def read_model(folder: Path | None) -> ModelFacts:
         mla=_integer(text, "kv_lora_rank") is not None,
         context_tokens=_integer(text, "max_position_embeddings"),
         dtype=dtype if isinstance(dtype, str) else None,
+        heads=_integer(text, "num_attention_heads"),
+        fp8_cache=_asks_for_fp8_cache(config),
         weight_bytes=_weight_bytes(folder),
     )
+
+
+def _asks_for_fp8_cache(config: Mapping[str, Any]) -> bool:
+    quantization = config.get("quantization_config")
+    if not isinstance(quantization, dict):
+        return False
+    return bool(quantization.get("kv_cache_scheme") or quantization.get("kv_cache_quant_algo"))
 
 
 def _integer(config: Mapping[str, Any], *names: str) -> int | None:

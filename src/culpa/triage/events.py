@@ -7,6 +7,9 @@ from culpa.triage.clock import Moment
 from culpa.triage.lines import LogLine, Ranks
 from culpa.triage.tables import EventRole
 
+#: What is kept of a line that says what went wrong.
+MAX_TEXT = 2000
+
 
 class Weight(IntEnum):
     """How much a cause proves by itself."""
@@ -60,7 +63,7 @@ def event_of(
     """An event that takes its place and time from a line."""
     return Event(
         line=line.number,
-        text=text,
+        text=text[:MAX_TEXT],
         event=event,
         symptom=symptom,
         role=role,

@@ -20,6 +20,10 @@ def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker:
         )
     if symptom == "nccl_error" and not clues:
         return ("NCCL's own words: run with NCCL_DEBUG=INFO, the reason is in an NCCL WARN line",)
+    if symptom == "cublas_error":
+        return (
+            f"an earlier CUDA error, in the logs of all ranks and the kernel log{when}: this may only follow it",
+        )
     if symptom == "device_side_assert" and "Assertion" not in root.text:
         return ("the kernel's own assertion line, which stands on standard error before the exception",)
     return ()

@@ -44,7 +44,8 @@ def judge(
     if root is None and not (_crashed(exit_code) and facts.ready):
         root = _consequence(events, alive=alive, ended_badly=ended_badly)
     if root is None:
-        if exit_code is None or exit_code == 0:
+        asked_for = facts.orderly_ends and signal_name(exit_code) in ("SIGTERM", "SIGINT")
+        if exit_code is None or exit_code == 0 or asked_for:
             return None
         return Incident(
             symptom=symptom_of_exit(exit_code),
@@ -105,8 +106,10 @@ def _consequence(events: Sequence[Event], *, alive: bool, ended_badly: bool) -> 
         deaths = [event for event in ordered if event.symptom == "silent_death"]
         quoted = [event for event in ordered if event.quoted]
         ordered = deaths or quoted or ordered
-    elif all(event.symptom == "teardown" for event in ordered):
-        return None
+    else:
+        ordered = [event for event in ordered if event.symptom != "teardown"]
+        if not ordered:
+            return None
     return min(ordered, key=lambda event: _KIND_RANK.get(event.kind, 2))
 
 

@@ -31,11 +31,16 @@ _EVERYDAY = frozenset(
 #: How a program is told to end: no failure of its own.
 _ENDINGS = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "CancelledError"})
 _CHILD = re.compile(r"^Process (?:(EngineCore)|VllmWorker)[\w-]{0,40}:$")
+#: pydantic says what is wrong on the lines after the exception's own.
+_UNSAID = re.compile(r"\d{1,4} validation errors? for ")
+_INTERNALS = re.compile(r"\s+(?:For further information visit|File )")
+_INTERNALS_TAIL = re.compile(r" \[type=.{0,2000}$")
 _DYING_KINDS = frozenset({"worker", "engine_core"})
 # Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
 _MAX_ALIKE = 40
 _MAX_EVENTS = 20_000
 _MAX_PROCESSES = 1024
+_MAX_MESSAGE_LINES = 40
 
 _K = TypeVar("_K")
 _V = TypeVar("_V")
@@ -57,8 +62,9 @@ class LogReader:
         self._alike: dict[tuple[str, str | None, str], int] = {}
         self._by_exception: dict[int, tuple[Raised, Event]] = {}
         self._facts = Facts()
+        self._unfinished: tuple[Event, LogLine, int] | None = None
         self._number = 0
-        self._continued: dict[str | None, tuple[str | None, str | None, str | None]] = {}
+        self._last_raised: dict[str | None, LogLine] = {}
         self._last_plain: dict[str | None, Event] = {}
 
     def feed(self, lines: Iterable[str]) -> None:
@@ -93,6 +99,7 @@ class LogReader:
         if not self._facts.ready and self._tables.says_ready(line.text):
             self._facts.ready = True
             self._take_back("hang_timeout")  # a slow start that came to its end was no hang
+        self._continue(line)
         if _ASYNC_NOTICE in line.text:
             self._mark_asynchronous(line)
             return
@@ -134,9 +141,26 @@ class LogReader:
             _details(event, found[0], found[1])
         if raised.previous is not None:
             self._hang_on(event, raised)
-        _bounded(self._continued, event.process, raised.line.source)
+        if _UNSAID.match(raised.message):
+            self._unfinished = (event, raised.line, 2)
+        _bounded(self._last_raised, event.process, raised.line)
         _bounded(self._by_exception, id(raised), (raised, event))
         self._keep(event)
+
+    def _continue(self, line: LogLine) -> None:
+        """Add the next lines to an exception whose first line only counts what is wrong."""
+        if self._unfinished is None:
+            return
+        event, first, lines = self._unfinished
+        if line.source != first.source:
+            return
+        if not line.text.startswith(" ") or lines == 0 or _INTERNALS.match(line.text):
+            self._unfinished = None
+            return
+        said = _INTERNALS_TAIL.sub("", line.text.strip())
+        event.text = f"{event.text} {said}"
+        event.event = normalise(event.text)
+        self._unfinished = (event, first, lines - 1)
 
     def _hang_on(self, event: Event, raised: Raised) -> None:
         """Of chained exceptions the first went wrong first; but one that programs catch every day only led to
@@ -171,10 +195,14 @@ class LogReader:
     def _message(self, line: LogLine) -> None:
         found = self._tables.classify(line.text)
         if found is None:
+            if self._goes_on(line):
+                return
             if line.level in _ERROR_LEVELS or (line.level is None and _BARE_LEVEL.match(line.text)):
                 self._error_line(line)
             return
         rule, match = found
+        if rule.role != "header" and self._goes_on(line):
+            return
         if rule.role in ("noise", "handled"):
             return
         if rule.role == "recovery":
@@ -197,6 +225,17 @@ class LogReader:
         _details(event, rule, match)
         self._keep(event)
 
+    def _goes_on(self, line: LogLine) -> bool:
+        """Whether the line only continues the message of an exception, within the same log record."""
+        raised = self._last_raised.get(line.process)
+        return (
+            raised is not None
+            and line.place is not None
+            and line.source == raised.source
+            and line.time == raised.time
+            and line.number - raised.number <= _MAX_MESSAGE_LINES
+        )
+
     def _take_back(self, symptom: str) -> None:
         self._events = [
             event
@@ -207,8 +246,6 @@ class LogReader:
 
     def _error_line(self, line: LogLine) -> None:
         """A line at error level that no signature knows: a cause only if the process ends."""
-        if line.place is not None and self._continued.get(line.process) == line.source:
-            return  # the message of an exception goes on over several lines
         if line.text[0] in " \t":
             if (last := self._last_plain.get(line.process)) is not None and len(last.related) < _MAX_ALIKE:
                 last.related.append(line.number)

@@ -16,6 +16,7 @@ from culpa.model import (
     Conclusion,
     Experiment,
     ExperimentOutcome,
+    Exposure,
     FactorStatus,
     Launch,
     LeftOut,
@@ -137,6 +138,21 @@ def test_no_failure_report_states_the_excluded_rates() -> None:
     text = markdown_report(no_failure())
     assert "more than 63.2% of launches is excluded at 95%" in text  # 1 - 0.05 ** (1 / 3)
     assert "more than 10.5% of such requests is excluded at 95%" in text  # 1 - 0.05 ** (1 / 27)
+
+
+def test_failure_at_start_up_has_no_requests_to_send() -> None:
+    base = isolated()
+    early = replace(base.trials[0], exposure=Exposure(), effective=())
+    text = markdown_report(replace(base, trials=(early, *base.trials[1:])))
+    assert "it failed before it was asked anything" in text
+    assert "Trial 1 ended before it said anything." in text
+    assert "not said" not in text
+
+
+def test_long_list_of_what_was_left_out_is_folded() -> None:
+    left = tuple(LeftOut(f"factor_{number}", "needs a GPU") for number in range(30))
+    text = markdown_report(replace(isolated(), left_out=left))
+    assert "<summary>30 more were left out, and so not tested</summary>" in text
 
 
 def test_many_factors_share_one_column_in_the_table_of_arms() -> None:

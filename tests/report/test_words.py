@@ -47,6 +47,18 @@ def test_share_rounds_to_certainty_only_if_it_is_certain(share: float, text: str
     assert words.percent(share) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "whole"),
+    [
+        ("lines 17 and 18 are consequences", "Lines 17 and 18 are consequences."),
+        ("n_batch is smaller", "n_batch is smaller."),
+        ("Said already.", "Said already."),
+    ],
+)
+def test_sentence_begins_with_a_capital_unless_it_begins_with_a_name(text: str, whole: str) -> None:
+    assert words.sentence(text) == whole
+
+
 def test_posterior_of_one_is_never_printed_as_certainty() -> None:
     assert words.probability(1.0) == "over 99.9%"
 

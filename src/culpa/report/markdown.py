@@ -15,6 +15,7 @@ _STATUS = {"in": "needed", "out": "not needed", "masking": "masks it", "untested
 _LEVEL_WIDTH = 60
 _EVENT_WIDTH = 200
 _LOG_WIDTH = 400
+_MOST_LEFT_OUT = 6  # a longer list is folded
 
 
 def markdown_report(experiment: Experiment) -> str:
@@ -26,7 +27,7 @@ def markdown_report(experiment: Experiment) -> str:
 @cache
 def _templates() -> Environment:
     """Templates in which every value is escaped unless it is Markdown already."""
-    return Environment(
+    templates = Environment(
         loader=PackageLoader("culpa.report", "templates"),
         autoescape=False,  # that would escape for HTML; `finalize` escapes for Markdown
         finalize=finalize,
@@ -35,6 +36,8 @@ def _templates() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
+    templates.filters["sentence"] = words.sentence
+    return templates
 
 
 def _context(experiment: Experiment) -> dict[str, Any]:
@@ -65,6 +68,7 @@ def _context(experiment: Experiment) -> dict[str, Any]:
         "not_shown": words.NOT_SHOWN,
         "factors": _factors(experiment),
         "left_out": _left_out(experiment),
+        "most_left_out": _MOST_LEFT_OUT,
         "others": [_other(failure) for failure in experiment.other_failures],
         "masking": [status for status in experiment.conclusion.statuses if status.status == "masking"],
         "failing_command": failing_command,
@@ -247,11 +251,13 @@ def _effective(failing: Trial | None, passing: Trial | None) -> dict[str, Markdo
     left = dict(failing.effective) if failing else {}
     right = dict(passing.effective) if passing else {}
     names = sorted(left.keys() | right.keys())
-    both = bool(failing and passing)
+    both = bool(left and right)
+    silent = [trial.id for trial in (failing, passing) if trial and not trial.effective]
     differing = [name for name in names if both and left.get(name) != right.get(name)]
     rows = [(cell(name), *(_said(name, side) for side in (left, right))) for name in differing]
     same = [(name, left.get(name, right.get(name, ""))) for name in names if name not in differing]
     return {
+        "silent": f"Trial {words.listing(map(str, silent))} ended before it said anything." if silent else "",
         "differing": table(("setting", "failing trial", "passing trial"), rows) if rows else "",
         "same": _pairs(("setting", "effective"), same),
     }

@@ -57,7 +57,7 @@ def percent(share: float) -> str:
         return "under 0.1%"
     if 0.999 < share < 1:
         return "over 99.9%"
-    return f"{share * 100:.3g}%"
+    return f"{share * 100:.3g}%" if share >= 0.1 else f"{share * 100:.2g}%"
 
 
 def probability(value: float) -> str:
@@ -75,6 +75,14 @@ def listing(parts: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *head, last = list(parts) or [""]
     return f"{', '.join(head)} and {last}" if head else last
+
+
+def sentence(text: str) -> str:
+    """The text with a capital, if it begins with a plain word, and a full stop."""
+    first, _, rest = text.strip().partition(" ")
+    start = first.capitalize() if first.isalpha() and first.islower() else first
+    whole = f"{start} {rest}".rstrip()
+    return whole if whole.endswith((".", "!", "?")) else f"{whole}."
 
 
 def setting(name: str, level: str) -> str:

@@ -15,6 +15,7 @@ class Answer:
     as long as the engine told them. Token counts are the engine's own (`usage`), None where it is silent.
     `failure` classes what went wrong and `error` says it in the engine's or the transport's words; `nan`
     says where a number that is no number was seen. `tool_calls` are written as `name(arguments)`.
+    `thinking` is True if the text begins with a reasoning model's thoughts, which count as text.
     """
 
     status: int | None = None
@@ -32,6 +33,7 @@ class Answer:
     nan: str | None = None
     tool_calls: tuple[str, ...] = ()
     embedding: tuple[float, ...] = ()
+    thinking: bool = False
 
     @property
     def failed(self) -> bool:

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from culpa.probes.answer import Answer
@@ -140,10 +140,7 @@ async def _read_events(
 ) -> None:
     """Read an event stream to its end, or to the first event that is an error or can't be read."""
     ended = False
-    async for line in response.aiter_lines():
-        data = event_data(line)
-        if data is None:
-            continue
+    async for data in _event_data(response):
         if data == _END:
             ended = True
             break
@@ -158,6 +155,17 @@ async def _read_events(
             "connection_lost",
             f"the stream ended after {collector.pieces} pieces, without a finish_reason or an end mark",
         )
+
+
+async def _event_data(response: "httpx2.Response") -> AsyncIterator[str]:
+    """The data of each event. Lines end at a newline byte only: a text may hold other line separators."""
+    rest = b""
+    async for piece in response.aiter_bytes():
+        *lines, rest = (rest + piece).split(b"\n")
+        for line in lines:
+            data = event_data(line.decode("utf-8", "replace").rstrip("\r"))
+            if data is not None:
+                yield data
 
 
 def _said(error: Exception) -> str:

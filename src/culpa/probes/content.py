@@ -90,7 +90,11 @@ def _by_expectation(case: Case) -> Judgement:
         return case.wrong(f"{evidence}; the reference was right on all such questions")
     if comparison is not None:
         return _by_comparison(case, comparison, evidence)
-    return Judgement("unknown", evidence, caveat="The model may not know: this needs a reference.")
+    if case.answer.thinking and case.answer.finish_reason == "length":
+        caveat = "The answer was cut within the model's thoughts: it needs more room, or a reference."
+    else:
+        caveat = "The model may not know: this needs a reference."
+    return Judgement("unknown", evidence, caveat=caveat)
 
 
 def _by_comparison(case: Case, comparison: Comparison, evidence: str) -> Judgement:

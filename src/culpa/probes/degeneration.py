@@ -10,6 +10,8 @@ _FEWEST_CHARACTERS = 24
 _FEWEST_REPEATS = 4
 _SAME_CHARACTER = 8
 _LONGEST_UNIT = 64
+# The end of a text shows what it came to; more would only cost time.
+_LONGEST_TEXT = 4000
 _FEWEST_LETTERS = 4
 _FEWEST_BYTES = 200
 # Share of the text that one repeated unit must cover.
@@ -26,7 +28,7 @@ def degeneration(text: str, prompt: str = "", tokens: Sequence[str] = ()) -> str
     Looks for one token only, a repeated unit, letters in scripts foreign to the prompt, and a text that
     compresses too well (zlib).
     """
-    stripped = text.strip()
+    stripped = text.strip()[-_LONGEST_TEXT:]
     return (
         _one_token(tokens)
         or _repeated_unit(stripped)

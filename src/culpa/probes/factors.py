@@ -138,9 +138,11 @@ def _field_factors(bodies: Sequence[Mapping[str, Any]]) -> list[Factor]:
         factors.append(_factor("temperature", "default" if sampled[0] is None else _shown(sampled[0]), "0"))
     for name in field_names(bodies):
         fields = FIELD_GROUPS.get(name, (name,))
-        field, value = next((field, body[field]) for body in bodies for field in fields if field in body)
-        if not (name in FIELD_GROUPS and value in (False, None)):
-            factors.append(_factor(name, _level(name, field, value), ABSENT))
+        values = [(field, body[field]) for body in bodies for field in fields if field in body]
+        # Off is as good as absent for the groups of fields, but may be the opposite of a default elsewhere.
+        switched_on = [one for one in values if name not in FIELD_GROUPS or one[1] not in (False, None)]
+        if switched_on:
+            factors.append(_factor(name, _level(name, *switched_on[0]), ABSENT))
     if any(media_parts(body) for body in bodies):
         factors.append(_factor("media", "present", ABSENT))
     return factors
@@ -202,8 +204,8 @@ def _level(name: str, field: str, value: Any) -> str:
     """A field's value as a level: short enough for a table."""
     if isinstance(value, Mapping) and isinstance(value.get("type"), str):
         return str(value["type"])
-    if name in FIELD_GROUPS and isinstance(value, Mapping | list | str):
-        return field if not isinstance(value, list) else f"{len(value)} {field}"
+    if isinstance(value, Mapping | list):
+        return field if field != name else "present"
     return _shown(value)
 
 

@@ -36,6 +36,7 @@ def builtin_probes(
     affordable_tokens: int | None = None,
     tokens_per_character: float | None = None,
     chat: bool = True,
+    thinking_tokens: int = 0,
 ) -> tuple[Probe, ...]:
     """The built-in probes for an engine, `short` first, the others by their estimated tokens.
 
@@ -43,9 +44,10 @@ def builtin_probes(
     has seen. `probe_tokens` overrides the size of the long prompts. `affordable_tokens` bounds it, and the
     number of requests at once, on engines whose measured speed would make them wait. `tokens_per_character`
     is the engine's tokenizer as measured on the filler. `chat` is False for an engine that refuses
-    chat requests (a model without a chat template): the probes use completions then.
+    chat requests (a model without a chat template): the probes use completions then. `thinking_tokens`
+    is room for the thoughts of a reasoning model (`Answer.thinking`) before its answer to a known question.
     """
-    build = _Builder(limits, chat, tokens_per_character or TOKENS_PER_CHARACTER)
+    build = _Builder(limits, chat, tokens_per_character or TOKENS_PER_CHARACTER, thinking_tokens)
     asked = tuple(questions) or DEFAULT_QUESTIONS
     first = asked[0]
     short = build.probe(
@@ -77,10 +79,11 @@ def long_prompt_tokens(
 class _Builder:
     """Makes requests in the form that this engine takes."""
 
-    def __init__(self, limits: Limits, chat: bool, tokens_per_character: float) -> None:
+    def __init__(self, limits: Limits, chat: bool, tokens_per_character: float, thinking_tokens: int) -> None:
         self.limits = limits
         self.chat = chat
         self.tokens_per_character = tokens_per_character
+        self.thinking_tokens = thinking_tokens if chat else 0
 
     def probe(self, name: str, *rounds: tuple[Request, ...], description: str, **fields: Any) -> Probe:
         return Probe(
@@ -121,7 +124,8 @@ class _Builder:
         certain: bool,
         fields: dict[str, Any],
     ) -> Request:
-        body = {**prompt_body(recipe, chat), "temperature": 0, "max_tokens": answer_tokens, **fields}
+        limit = answer_tokens + self.thinking_tokens
+        body = {**prompt_body(recipe, chat), "temperature": 0, "max_tokens": limit, **fields}
         return Request(
             CHAT if chat else COMPLETIONS,
             self._named(body),
@@ -160,7 +164,7 @@ def _kinds(build: _Builder, question: Question) -> list[Probe]:
         ),
         one(
             "top_k",
-            (build.free(story, max_tokens=32, temperature=0.8, top_k=20, seed=7),),
+            (build.free(story, max_tokens=32, temperature=0.8, top_k=20),),
             description="sampled with top_k 20 and no top_p",
         ),
         one(

@@ -112,7 +112,13 @@ def compare(reference: Answer, answer: Answer, tolerance: float) -> Comparison:
 
 
 def nearest(references: Sequence[Answer], answer: Answer, tolerance: float) -> Comparison:
-    """The comparison with that reference answer which is nearest; needs at least one."""
+    """The comparison with that reference answer which is nearest; needs at least one.
+
+    If log-probabilities are there on both sides they decide: an equal text must not hide that they moved.
+    """
+    measured = [reference for reference in references if reference.logprobs]
+    if answer.logprobs and measured:
+        references = measured
     ranking: tuple[Verdict, ...] = ("same", "near_tie", "undecided", "deviates", "diverges")
     found = (compare(reference, answer, tolerance) for reference in references)
     return min(found, key=lambda comparison: ranking.index(comparison.verdict))

@@ -30,6 +30,7 @@ class Collector:
         self._cached: int | None = None
         self._tools: dict[int, list[str]] = {}
         self._embedding: tuple[float, ...] = ()
+        self._thinking = False
         self._nan: str | None = None
         self._failure: Failure | None = None
         self._error: str | None = None
@@ -69,16 +70,17 @@ class Collector:
                 self._note_nan(f"{what} says: {error_text(text)}")
             return
         try:
-            self._take(payload)
+            self._take(payload, text)
         except (TypeError, ValueError, AttributeError, KeyError) as error:
             self.fail("malformed", f"{what} has an unexpected shape ({error}): {_shown(text)}")
 
     def answer(self, status: int | None, seconds: float) -> Answer:
         """All that has come so far as an Answer."""
         details = self._usage.get("prompt_tokens_details") or {}
+        text = "".join(self._text)
         return Answer(
             status=status,
-            text="".join(self._text),
+            text=text,
             finish_reason=self._finish_reason,
             tokens=tuple(self._tokens),
             logprobs=tuple(self._logprobs),
@@ -92,14 +94,17 @@ class Collector:
             nan=self._nan,
             tool_calls=tuple("".join(parts) + ")" for _, parts in sorted(self._tools.items())),
             embedding=self._embedding,
+            thinking=self._thinking or text.lstrip().startswith("<think>"),
         )
 
-    def _take(self, payload: Mapping[str, Any]) -> None:
+    def _take(self, payload: Mapping[str, Any], raw: str) -> None:
         if isinstance(payload.get("usage"), Mapping):
             self._usage = payload["usage"]
         data = payload.get("data")
         if isinstance(data, list) and data and isinstance(data[0], Mapping) and "embedding" in data[0]:
             self._take_embedding(data[0]["embedding"])
+        if not payload.keys() & {"choices", "data", "usage"}:
+            self._text.append(raw)  # an endpoint of its own, such as the user's request may name
         for choice in payload.get("choices") or ():
             if choice.get("index", 0) == 0:
                 self._take_choice(choice)
@@ -108,6 +113,7 @@ class Collector:
         message = choice.get("message") or choice.get("delta") or {}
         # A reasoning model's thoughts count as text: garbage in them is garbage.
         thought = message.get("reasoning_content") or message.get("reasoning")
+        self._thinking = self._thinking or bool(thought)
         for piece in (thought, message.get("content"), choice.get("text")):
             if piece:
                 self._text.append(str(piece))

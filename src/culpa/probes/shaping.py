@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from culpa.model import Configuration, Factor
+from culpa.model import Configuration
 from culpa.probes.factors import (
     FIELD_GROUPS,
     LIMIT_FIELDS,
@@ -19,7 +19,6 @@ from culpa.probes.prompts import LongPrompt
 from culpa.probes.request import (
     CHAT,
     COMPLETIONS,
-    Expectation,
     Probe,
     Request,
     Round,
@@ -71,17 +70,6 @@ def conflict(probe: Probe, levels: Configuration) -> str | None:
     return None
 
 
-def plain_levels(factors: tuple[Factor, ...]) -> Configuration:
-    """Every request factor at its preferred safe level, instruments as they are."""
-    return Configuration.of(
-        {
-            one.name: one.suspect if one.instrument else one.safe[0]
-            for one in factors
-            if one.scope == "request"
-        }
-    )
-
-
 def _each(probe: Probe, change: Callable[[Request], Request]) -> Probe:
     def changed(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
         return tuple(tuple(change(request) for request in one) for one in rounds)
@@ -131,12 +119,15 @@ def _reshaped(request: Request, changes: Mapping[str, str], tokens_per_character
         _limit_answer(body, int(changes["max_tokens"]))
     if "media" in changes:
         body["messages"] = [_without_media(message) for message in body.get("messages") or ()]
-    request = replace(request, body=body, measured=request.measured and "logprobs" not in changes)
+    result = replace(request, body=body, measured=request.measured and "logprobs" not in changes)
     if "prompt_tokens" in changes:
-        request = _resized(request, int(changes["prompt_tokens"]), tokens_per_character)
+        result = _resized(result, int(changes["prompt_tokens"]), tokens_per_character)
     if "endpoint" in changes:
-        request = _moved(request, chat=changes["endpoint"] == "chat")
-    return request
+        result = _moved(result, chat=changes["endpoint"] == "chat")
+    if result.expect is not None and result.fingerprint() != request.fingerprint():
+        # What the user vouches for holds for the request as they wrote it.
+        result = replace(result, expect=replace(result.expect, certain=False))
+    return result
 
 
 def _limit_answer(body: dict[str, Any], tokens: int) -> None:
@@ -173,7 +164,7 @@ def _resized(request: Request, tokens: int, tokens_per_character: float) -> Requ
     for key in ("prompt", "input"):
         if key in body:
             body[key] = _cut(body[key], tokens, characters)
-    return replace(request, body=body, expect=_uncertain(request.expect))
+    return replace(request, body=body)
 
 
 def _cut(value: Any, tokens: int, characters: int) -> Any:
@@ -250,11 +241,7 @@ def _moved(request: Request, chat: bool) -> Request:
         body["logprobs"] = body.pop("top_logprobs", 1) if body["logprobs"] else None
     if not chat and "max_completion_tokens" in body:
         body["max_tokens"] = body.pop("max_completion_tokens")
-    expect = _uncertain(request.expect)
+    expect = request.expect
     if expect is not None and request.recipe is not None:
         expect = replace(expect, first_line=not chat)
     return replace(request, endpoint=CHAT if chat else COMPLETIONS, body={**content, **body}, expect=expect)
-
-
-def _uncertain(expect: Expectation | None) -> Expectation | None:
-    return None if expect is None else replace(expect, certain=False)

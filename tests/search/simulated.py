@@ -4,9 +4,10 @@ import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tests.faults import Fault, parse_fault
+
 from culpa.model import Conclusion, Configuration, Factor, Observation, Outcome, Signature
 from culpa.search import Proposal, Strategy
-from tests.faults import Fault, parse_fault
 
 HUNTED = Signature(symptom="cuda_illegal_access", process="worker", rank="PP1")
 

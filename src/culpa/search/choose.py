@@ -7,7 +7,7 @@ import numpy as np
 
 from culpa.search.evidence import Evidence
 from culpa.search.hypotheses import NEVER, Floats, Masks
-from culpa.search.posterior import Posterior, misfit_rate
+from culpa.search.posterior import Posterior, own_rate
 
 _KEPT = 3000  # hypotheses that the choice looks at, the weightiest first; the rest hold next to no weight
 _DENSITIES = (0.35, 0.5, 0.65, 0.8, 0.9)
@@ -67,7 +67,8 @@ class Predictor:
         for mask in self._known:
             covered |= (columns & mask) == mask
         added = covered.astype(np.float64) @ self._gain
-        own = np.array([misfit_rate(self._evidence.by_mask.get(mask)) for mask in masks])
+        seen = (self._evidence.by_mask.get(mask) for mask in masks)
+        own = np.array([0.5 if cell is None else own_rate(cell) for cell in seen])
         failing = self._outside + added[:, 0] + self._misfit * own
         left = self._outside_entropy + added[:, 1] + self._misfit * entropy(own)
         return failing, np.maximum(entropy(failing) - left, 0.0)

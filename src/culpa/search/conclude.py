@@ -8,7 +8,7 @@ from culpa.search.evidence import Cell
 from culpa.search.exposure import excluded_rate
 from culpa.search.hypotheses import LARGEST, NEVER
 from culpa.search.options import Options
-from culpa.search.posterior import misfit_rate
+from culpa.search.posterior import own_rate
 from culpa.search.refine import Refinement
 from culpa.search.situation import Cause, Situation
 from culpa.search.statuses import factor_statuses
@@ -32,25 +32,33 @@ def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options,
         straddle = nearest_straddle(situation)
         if straddle is not None and straddle.difference.bit_count() == 1:
             findings = (_contrast(situation, straddle),)
+    statuses = factor_statuses(situation, options)
+    untested = [row.name for row in statuses if row.status == "untested"]
     return Conclusion(
         outcome=outcome,
         findings=findings,
-        statuses=factor_statuses(situation, options),
-        not_excluded=tuple(_open(situation, outcome, why)),
+        statuses=statuses,
+        not_excluded=tuple(_open(situation, outcome, why, untested)),
     )
 
 
 def _isolated(situation: Situation, cause: Cause, options: Options) -> Finding:
     space = situation.space
-    confirmation = situation.confirmation(cause.mask)
+    confirmation = situation.confirmation_of(cause)
     return Finding(
         members=_members(situation, cause.mask),
         level=Level.ISOLATED,
-        probability=cause.probability,
+        probability=situation.probability(cause),
         sufficient=confirmation.sufficient.count,
         necessary=tuple((space.factor(bit).name, cell.count) for bit, cell in confirmation.necessary()),
-        conditions=Refinement(situation, cause, options).conditions(),
+        conditions=(*Refinement(situation, cause, options).conditions(), *_held(situation, cause)),
     )
+
+
+def _held(situation: Situation, cause: Cause) -> Iterator[str]:
+    names = situation.space.names(cause.held)
+    if names:
+        yield f"{listed(names)} stayed at the user's level in these trials"
 
 
 def _contrast(situation: Situation, straddle: Straddle) -> Finding:
@@ -67,7 +75,7 @@ def _contrast(situation: Situation, straddle: Straddle) -> Finding:
     return Finding(
         members=_members(situation, straddle.difference),
         level=Level.CONTRAST,
-        probability=misfit_rate(failing) * (1.0 - misfit_rate(passing)),
+        probability=own_rate(failing) * (1.0 - own_rate(passing)),
         sufficient=failing.count,
         necessary=tuple((name, passing.count) for name in situation.space.names(straddle.difference)),
         conditions=tuple(conditions),
@@ -82,18 +90,17 @@ def _members(situation: Situation, mask: int) -> tuple[Member, ...]:
     )
 
 
-def _open(situation: Situation, outcome: ExperimentOutcome, why: str) -> Iterator[str]:
+def _open(situation: Situation, outcome: ExperimentOutcome, why: str, untested: list[str]) -> Iterator[str]:
     if why:
         yield why
     if outcome is ExperimentOutcome.NO_FAILURE:
         yield from _no_failure(situation)
         return
-    if outcome is ExperimentOutcome.ALL_SAFE_FAILS:
-        yield from _all_safe_fails(situation)
-    else:
+    if outcome is not ExperimentOutcome.ALL_SAFE_FAILS:
         yield from _other_sets(situation)
+    yield from _all_safe_fails(situation)
     yield from _passes(situation)
-    yield from _untestable(situation)
+    yield from _untested(situation, untested)
     if outcome is ExperimentOutcome.ISOLATED:
         names = [f"{{{', '.join(situation.space.names(cause.mask))}}}" for cause in situation.known]
         yield f"a cause of more than {LARGEST} factors, or one that shows only together with {listed(names)}"
@@ -106,7 +113,12 @@ def _no_failure(situation: Situation) -> Iterator[str]:
 
 def _all_safe_fails(situation: Situation) -> Iterator[str]:
     mask = situation.all_safe
-    cell = situation.evidence.at(0 if mask is None else mask)
+    if mask is None or not situation.evidence.at(mask).failed:
+        return
+    cell = situation.evidence.at(mask)
+    if cell.passed or situation.known:
+        yield f"it failed with everything safe too, {len(cell.failed)} of {cell.count.trials} times"
+        return
     yield (
         f"it fails with everything safe too ({trials(cell.failed)}): "
         f"what was varied is not needed; what is left is {listed(_BEYOND_THE_FACTORS)}"
@@ -121,8 +133,8 @@ def _other_sets(situation: Situation) -> Iterator[str]:
     if situation.known:
         chance = 1.0 - situation.no_more
         if chance >= _WORTH_NAMING:
-            yield f"a further cause beside the one found ({percent(chance)})"
-    for mask, chance in situation.ranking.top(_MOST_NAMED):
+            yield f"a further cause beside what was found ({percent(chance)})"
+    for mask, chance in situation.ranking.top(_MOST_NAMED) if not situation.known else ():
         if mask == NEVER or chance < _WORTH_NAMING:
             continue
         if mask == 0:
@@ -132,7 +144,7 @@ def _other_sets(situation: Situation) -> Iterator[str]:
     for cause in situation.known if len(situation.known) == 1 else ():
         yield (
             f"a failing set other than {{{', '.join(space.names(cause.mask))}}} "
-            f"({percent(1.0 - cause.probability)})"
+            f"({percent(1.0 - situation.probability(cause))})"
         )
     misfit = situation.posterior.misfit
     if misfit >= _WORTH_NAMING:
@@ -144,7 +156,7 @@ def _passes(situation: Situation) -> Iterator[str]:
     cells: list[Cell] = [
         cell
         for cause in situation.known
-        for _, cell in situation.confirmation(cause.mask).necessary()
+        for _, cell in situation.confirmation_of(cause).necessary()
         if cell.passed and not cell.failed
     ]
     if cells:
@@ -159,12 +171,9 @@ def _passes_text(passes: int) -> str:
     return f"{passes} {'pass' if passes == 1 else 'passes'} and no failure"
 
 
-def _untestable(situation: Situation) -> Iterator[str]:
-    held = situation.held
-    for cause in situation.known:
-        held |= cause.held
-    if held:
-        yield f"{listed(situation.space.names(held))} could not be tested at a safe level"
+def _untested(situation: Situation, untested: list[str]) -> Iterator[str]:
+    if untested:
+        yield f"whether {listed(untested)} {'plays' if len(untested) == 1 else 'play'} a part was not shown"
     spoiled = [
         number
         for number, trial in enumerate(situation.evidence.history, start=1)

@@ -15,10 +15,12 @@ from culpa.search.situation import Situation
 from culpa.search.wording import arm_name, listed, percent
 
 _CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are the best trials there are
+_WORTH_CONFIRMING = 0.03  # probability of a set from which on its confirming arms get a bonus
 _CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
-_NOTHING_LEFT = 1e-3  # bits below which no trial is worth its cost
+_NOTHING_LEFT = 8e-3  # bits below which no trial is worth its cost
 _MISFIT = 0.5  # probability of "none of these" from which on sets are given up for plain delta debugging
-_ALL_SAFE_DOUBT = 0.3  # probability of "fails whatever is varied" from which on all safe is tried again
+_ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
+_ALL_SAFE_TRIALS = 4
 _MOST_WORKAROUNDS = 16
 
 
@@ -75,15 +77,16 @@ class Explorer:
     def _all_safe_again(self) -> Proposal | None:
         """All safe failed once: a false failure, or does it fail whatever is varied?"""
         mask = self._situation.all_safe
-        if self._situation.known or mask is None or not self._situation.evidence.at(mask).failed:
+        if mask is None or self._situation.fails_all_safe < _ALL_SAFE_DOUBT:
             return None
-        if self._situation.ranking.of(0) < _ALL_SAFE_DOUBT:
+        if self._situation.evidence.at(mask).attempts >= _ALL_SAFE_TRIALS:
             return None
         return self._proposal(mask, "all_safe", "it failed with everything safe: does it do so again?")
 
     def _confirming(self) -> Proposal | None:
         situation = self._situation
-        mask, chance = situation.best
+        mask, _ = situation.best
+        chance = situation.sure(mask)
         if chance < min(self._options.asked, _CONFIRM_FROM):
             return None
         names = listed(self._space.names(mask))
@@ -98,19 +101,28 @@ class Explorer:
         return None
 
     def _informative(self) -> Proposal | None:
-        choice = self._best_choice()
-        if choice is None or choice.bits < _NOTHING_LEFT:
+        bonus = self._confirming_bonus()
+        choice = self._best_choice(bonus)
+        if choice is None or (choice.bits < _NOTHING_LEFT and choice.mask not in bonus):
             return None
         reason = f"expected to fail with probability {percent(choice.failing)}: tells {choice.bits:.2f} bits"
         return self._proposal(choice.mask, "search", reason, choice.bits)
 
-    def _best_choice(self) -> Choice | None:
-        situation, space = self._situation, self._space
-        likely = [item for item in situation.ranking.top(12) if item[0] not in (0, NEVER)]
+    def _likely(self, count: int) -> list[tuple[int, float]]:
+        return [item for item in self._situation.ranking.top(count) if item[0] not in (0, NEVER)]
+
+    def _confirming_bonus(self) -> dict[int, float]:
+        """Bits that the arms still missing for the likeliest sets are worth on top of what they tell now."""
         bonus: dict[int, float] = {}
-        for mask, chance in likely[:4]:
-            for arm in situation.confirmation(mask).missing() if chance > 0.02 else ():
-                bonus[arm.mask] = bonus.get(arm.mask, 0.0) + chance * _CONFIRMING_BITS
+        for mask, chance in self._likely(4):
+            for arm in self._situation.confirmation(mask).missing() if chance > _WORTH_CONFIRMING else ():
+                if self._situation.usable(arm.mask):
+                    bonus[arm.mask] = bonus.get(arm.mask, 0.0) + chance * _CONFIRMING_BITS
+        return bonus
+
+    def _best_choice(self, bonus: dict[int, float]) -> Choice | None:
+        situation, space = self._situation, self._space
+        likely = [mask for mask, _ in self._likely(12)]
 
         def score(masks: Sequence[int], bits: Floats) -> Floats:
             telling = 1.0 - situation.hazard.chances(list(masks))
@@ -118,9 +130,7 @@ class Explorer:
             return np.asarray((bits + extra) * telling / self._costs(masks))
 
         random = np.random.default_rng([self._options.seed, len(situation.evidence.history)])
-        start = candidates(
-            random, space.full, situation.held, (mask for mask, _ in likely), situation.evidence
-        )
+        start = candidates(random, space.full, situation.held, likely, situation.evidence)
         start += [mask for mask in bonus if mask not in start]
         predictor = Predictor(situation.posterior, situation.evidence)
         ranked = choose(predictor, start, space.full & ~situation.held, score)

@@ -2,11 +2,13 @@
 
 A term is a set of factors that fails when all of it is suspect; the empty term fails whatever is varied. A
 hypothesis is one term of up to four factors, or a disjunction of two terms of up to two, so that two
-independent causes do not break the model. Larger interactions and failures that are not monotone are left to
-the "none of these" hypothesis (see `culpa.search.posterior`).
+independent causes do not break the model. Where the trials leave little of these, two wider kinds are
+enumerated as far as the trials make them possible: larger sets within what all failures have in common, and
+disjunctions with terms of three. Failures that are not monotone are left to "none of these" (see
+`culpa.search.posterior`).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import combinations
 from math import comb
@@ -21,10 +23,13 @@ Indices = NDArray[np.intp]
 NEVER = 1 << 63  # a mask that no configuration contains: the term that never holds
 SIZE_PRIOR = {1: 0.40, 0: 0.05, 2: 0.38, 3: 0.14, 4: 0.02}
 DISJUNCTION_PRIOR = 0.03
+WIDE_DISJUNCTION_PRIOR = 0.01
+LARGER_PRIOR = 0.01  # of sets with more factors than SIZE_PRIOR lists; halved with every further factor
 MORE_CAUSES_PRIOR = 0.10  # that a second cause exists, once the first one is confirmed
 LARGEST = max(SIZE_PRIOR)
 _MOST_OF_A_SIZE = 60_000
 _MOST_DISJUNCTIONS = 160_000
+_WIDE_TERMS = 400  # terms that are paired in wide disjunctions, the likeliest ones
 
 
 @dataclass(frozen=True)
@@ -32,7 +37,8 @@ class Hypotheses:
     """`terms` are the single-term hypotheses; then come the disjunctions, as pairs of indices into `terms`.
 
     `first` and `second` hold the term masks of every hypothesis (`second` is NEVER for a single term),
-    `prior` the weights, which sum to 1. `known` are causes that are taken as given: every hypothesis includes them.
+    `prior` the weights, which sum to about 1. `known` are causes that are taken as given: every hypothesis
+    includes them.
     """
 
     terms: Masks
@@ -92,24 +98,64 @@ def _first_cause(priors: tuple[float, ...]) -> Hypotheses:
     terms, prior = _single_terms(priors)
     left, right, weight = _disjunctions(terms, prior, len(priors))
     share = DISJUNCTION_PRIOR if weight.size else 0.0
-    never = np.full(terms.size, NEVER, dtype=np.uint64)
     return Hypotheses(
         terms=terms,
         pairs=(left, right),
         first=np.concatenate([terms, terms[left]]),
-        second=np.concatenate([never, terms[right]]),
+        second=np.concatenate([_nevers(terms.size), terms[right]]),
         prior=np.concatenate([prior * (1.0 - share), weight * share]),
     )
 
 
-def hypotheses(priors: tuple[float, ...], known: tuple[int, ...] = ()) -> Hypotheses:
+def hypotheses(priors: tuple[float, ...], known: tuple[int, ...] = (), core: int = 0) -> Hypotheses:
     """All hypotheses about the next cause, given the factors' priors and the causes that are known.
 
     With known causes the first term is NEVER ("there is no further cause"), and a term that contains a known
-    cause is left out, since it would explain nothing.
+    cause is left out, since it would explain nothing. `core` masks what all unexplained failures have in
+    common: larger sets are enumerated only there, as any other would contradict a failure.
     """
-    if not known:
-        return _first_cause(priors)
+    base = _further_causes(priors, known) if known else _first_cause(priors)
+    masks, weight = _larger_sets(core, len(priors), known)
+    if not masks.size:
+        return base
+    share = MORE_CAUSES_PRIOR if known else 1.0
+    total = base.terms.size
+    return replace(
+        base,
+        terms=np.concatenate([base.terms, masks]),
+        first=np.concatenate([base.first[:total], masks, base.first[total:]]),
+        second=np.concatenate([base.second[:total], _nevers(masks.size), base.second[total:]]),
+        prior=np.concatenate([base.prior[:total], weight * share, base.prior[total:]]),
+    )
+
+
+def widened(base: Hypotheses, likelihood: Floats) -> Hypotheses:
+    """`base` with disjunctions of its likeliest terms added, at least one of them of three factors.
+
+    `likelihood` holds the log-likelihood of each term alone, with failures outside of it not counted.
+    """
+    sizes = np.array([int(mask).bit_count() for mask in base.terms])
+    usable = np.flatnonzero((sizes >= 1) & (sizes <= 3))
+    total = base.prior[: base.terms.size]
+    rank = np.argsort(-(likelihood[usable] + np.log(total[usable])), kind="stable")[:_WIDE_TERMS]
+    chosen = np.sort(usable[rank])
+    places = np.triu_indices(chosen.size, k=1)
+    left, right = chosen[places[0]], chosen[places[1]]
+    both = base.terms[left] & base.terms[right]
+    kept = (both != base.terms[left]) & (both != base.terms[right])
+    kept &= (sizes[left] == 3) | (sizes[right] == 3)
+    left, right = left[kept], right[kept]
+    all_pairs = float(total[usable].sum()) ** 2 / 2.0
+    return replace(
+        base,
+        pairs=(np.concatenate([base.pairs[0], left]), np.concatenate([base.pairs[1], right])),
+        first=np.concatenate([base.first, base.terms[left]]),
+        second=np.concatenate([base.second, base.terms[right]]),
+        prior=np.concatenate([base.prior, WIDE_DISJUNCTION_PRIOR * total[left] * total[right] / all_pairs]),
+    )
+
+
+def _further_causes(priors: tuple[float, ...], known: tuple[int, ...]) -> Hypotheses:
     terms, prior = _single_terms(priors)
     kept = terms != 0
     for mask in known:
@@ -117,13 +163,35 @@ def hypotheses(priors: tuple[float, ...], known: tuple[int, ...] = ()) -> Hypoth
     terms, prior = terms[kept], prior[kept]
     share = MORE_CAUSES_PRIOR if terms.size else 0.0
     prior = prior / prior.sum() * share if terms.size else prior
-    terms = np.concatenate([np.array([NEVER], dtype=np.uint64), terms])
+    terms = np.concatenate([_nevers(1), terms])
     empty = np.zeros(0, dtype=np.intp)
     return Hypotheses(
         terms=terms,
         pairs=(empty, empty),
         first=terms,
-        second=np.full(terms.size, NEVER, dtype=np.uint64),
+        second=_nevers(terms.size),
         prior=np.concatenate([np.array([1.0 - share]), prior]),
         known=known,
     )
+
+
+def _larger_sets(core: int, size: int, known: tuple[int, ...]) -> tuple[Masks, Floats]:
+    """`core` itself and what is left of it without one or two factors, as far as that is a larger set.
+
+    The weights are those of all sets of that size, so that the look at the trials gives them no head start.
+    """
+    members = [1 << index for index in range(size) if core >> index & 1]
+    dropped = [0, *members, *(one | other for one, other in combinations(members, 2))]
+    masks = [
+        mask
+        for mask in dict.fromkeys(core & ~bits for bits in dropped)
+        if mask.bit_count() > LARGEST and not any(mask & cause == cause for cause in known)
+    ]
+    weights = [
+        LARGER_PRIOR * 0.5 ** (mask.bit_count() - LARGEST) / comb(size, mask.bit_count()) for mask in masks
+    ]
+    return np.array(masks, dtype=np.uint64), np.array(weights, dtype=np.float64)
+
+
+def _nevers(count: int) -> Masks:
+    return np.full(count, NEVER, dtype=np.uint64)

@@ -3,8 +3,8 @@
 A covered configuration (one that contains a term of the hypothesis) fails with rate p, any other with the
 small rate q of false failures; a configuration whose third levels decide whether it is covered fails with a
 mixture of the two. p and q are unknown and integrated out for every hypothesis. "None of these" gives every
-configuration a rate of its own, so that each new configuration costs it one bit and only data that nothing
-else explains can raise it: this is what keeps the reported probabilities honest about the model itself.
+configuration a rate of its own, so that each new configuration costs it up to one bit and only data that
+nothing else explains can raise it: this keeps the reported probabilities honest about the model itself.
 """
 
 from collections.abc import Iterable
@@ -24,8 +24,11 @@ FALSE_RATE = np.array([0.001, 0.01, 0.05])
 FALSE_RATE_PRIOR = np.array([0.6, 0.3, 0.1])
 THIRD_LEVEL = 0.25  # how often a level that is neither suspect nor stand-in acts like the suspect one
 MISFIT_PRIOR = 0.01
+# "None of these": a configuration nearly always passes, nearly always fails, or is anything in between; the
+# share of those that fail is unknown too (a row for each of the shares).
 MISFIT_RATE = np.array([0.005, 0.25, 0.5, 0.75, 0.995])
-MISFIT_RATE_PRIOR = np.array([0.45, 0.03, 0.04, 0.03, 0.45])
+_MISFIT_SHARE = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
+_MISFIT_PRIOR = np.stack([[0.9 * (1.0 - share), 0.03, 0.04, 0.03, 0.9 * share] for share in _MISFIT_SHARE])
 MOST_CERTAIN = 0.999  # no probability is reported above this
 
 _P = np.repeat(RATE, FALSE_RATE.size)
@@ -97,21 +100,30 @@ def _distinct(words: Masks) -> tuple[Indices, Indices]:
     return index, inverse
 
 
-def misfit_rate(cell: Cell | None) -> float:
-    """How often "none of these" expects a configuration to fail, given its own trials."""
-    if cell is None:
-        return 0.5
+def own_rate(cell: Cell) -> float:
+    """How often a configuration fails, by its own trials only."""
     failed, passed = counted(cell)
-    weight = MISFIT_RATE_PRIOR * MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed
+    weight = _MISFIT_PRIOR[2] * MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed
     return float(weight @ MISFIT_RATE / weight.sum())
 
 
 def _misfit_likelihood(cells: list[Cell]) -> float:
-    total = 0.0
+    total = np.zeros(_MISFIT_SHARE.size)
     for cell in cells:
         failed, passed = counted(cell)
-        total += float(np.log(MISFIT_RATE_PRIOR @ (MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed)))
-    return total
+        total += np.log(_MISFIT_PRIOR @ (MISFIT_RATE**failed * (1.0 - MISFIT_RATE) ** passed))
+    peak = float(total.max())
+    return peak + float(np.log(np.exp(total - peak).mean()))
+
+
+def pass_likelihood(hypotheses: Hypotheses, evidence: Evidence) -> Floats:
+    """For every term the log-likelihood of the passes that it covers, if it nearly always fails."""
+    cells = [cell for cell in evidence.cells if counted(cell)[1]]
+    if not cells:
+        return np.zeros(hypotheses.terms.size)
+    passes = np.array([counted(cell)[1] for cell in cells], dtype=float)
+    covered = covers(hypotheses.terms, [cell.reading.low for cell in cells])
+    return np.asarray(covered @ passes * float(np.log(RATE_PRIOR @ (1.0 - RATE))))
 
 
 def posterior(hypotheses: Hypotheses, evidence: Evidence) -> Posterior:

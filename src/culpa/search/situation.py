@@ -11,10 +11,11 @@ from culpa.search.confirm import Confirmation
 from culpa.search.evidence import Evidence
 from culpa.search.feasible import Feasible
 from culpa.search.hazard import Hazard
-from culpa.search.hypotheses import NEVER, Floats, Masks, hypotheses
-from culpa.search.posterior import MOST_CERTAIN, Posterior, posterior
+from culpa.search.hypotheses import NEVER, Floats, Masks, hypotheses, widened
+from culpa.search.posterior import MOST_CERTAIN, Posterior, own_rate, pass_likelihood, posterior
 from culpa.search.space import Space
 
+_WIDEN = 0.05  # probability of "none of these" from which on wider hypotheses are looked at
 _TOO_RISKY = 0.5  # a chance to be spoiled above which an arm is replaced by the nearest better one
 
 
@@ -69,7 +70,20 @@ class Situation:
     def posterior(self) -> Posterior:
         """The posterior over the next cause, given the known ones."""
         priors = tuple(factor.prior for factor in self.space.varied)
-        return posterior(hypotheses(priors, tuple(cause.mask for cause in self.known)), self.evidence)
+        table = hypotheses(priors, tuple(cause.mask for cause in self.known), self._core())
+        found = posterior(table, self.evidence)
+        if self.known or found.misfit < _WIDEN:
+            return found
+        return posterior(widened(table, pass_likelihood(table, self.evidence)), self.evidence)
+
+    def _core(self) -> int:
+        """What all failures that no known cause explains have in common."""
+        core = self.space.full
+        for cell in self.evidence.cells:
+            explained = any(cell.reading.high & cause.mask == cause.mask for cause in self.known)
+            if cell.failed and not explained:
+                core &= cell.reading.high
+        return core
 
     def causes(self, held: int) -> "Ranking":
         """The probabilities of all sets of being a cause, where sets that differ only in `held` factors can't
@@ -114,6 +128,26 @@ class Situation:
                 held |= near & ~mask
         return Confirmation(mask, held, self.evidence, self.repeat)
 
+    def confirmation_of(self, cause: Cause) -> Confirmation:
+        """The arms by which a known cause was confirmed, with the trials that they have by now."""
+        return Confirmation(cause.mask, cause.held, self.evidence, self.repeat)
+
+    def sure(self, mask: int) -> float:
+        """The probability of a set, where sets that differ only in what can't be tested beside it are one."""
+        beside = self._untestable_beside(mask, self.confirmation(mask).held)
+        return self.ranking.of(mask) if not beside else self.causes(self.held | beside).of(mask)
+
+    def _untestable_beside(self, mask: int, held: int) -> int:
+        """Of the factors that the confirming arms hold at suspect, those that no usable configuration could
+        have at safe while the set is suspect."""
+        untestable = 0
+        for bit in self.space.members(held & ~self.held):
+            others = self.space.full & ~bit
+            near = self.feasible.nearest((mask | held) & ~bit, mask | bit, self.usable)
+            if near is None and not self.usable(others):
+                untestable |= bit
+        return untestable
+
     def confirmed(self) -> Cause | None:
         """The best set, if its arms are all in. The caller compares its probability with the asked one."""
         mask, _ = self.best
@@ -122,5 +156,38 @@ class Situation:
         confirmation = self.confirmation(mask)
         if not confirmation.complete:
             return None
-        chance = self.causes(self.held | confirmation.held).of(mask)
-        return Cause(mask, confirmation.held, chance)
+        return Cause(mask, confirmation.held, self.sure(mask))
+
+    def probability(self, cause: Cause) -> float:
+        """The probability of a known cause by all trials so far. With several causes it is the one at which
+        it was confirmed: by then the trials that belong to the others were not in."""
+        return self.doubting.sure(cause.mask) if len(self.known) == 1 else cause.probability
+
+    @cached_property
+    def doubting(self) -> "Situation":
+        """The same trials, with no cause taken as known."""
+        return Situation(self.space, self.feasible, self.evidence.history, (), self.repeat)
+
+    @cached_property
+    def fails_all_safe(self) -> float:
+        """The probability that all safe really fails; 0 where it never did, or where something passed."""
+        cell = self.evidence.at(self.all_safe) if self.all_safe is not None else None
+        if (
+            self.known
+            or cell is None
+            or not cell.failed
+            or any(other.passed for other in self.evidence.cells)
+        ):
+            return 0.0
+        return min(self.ranking.of(0) + self.posterior.misfit * own_rate(cell), MOST_CERTAIN)
+
+    def membership(self, bit: int) -> float:
+        """At most this is the probability that a cause contains the factor of a bit (beside held ones)."""
+        table, weight = self.posterior.hypotheses, self.posterior.weight
+        if len(self.known) == 1:
+            table, weight = self.doubting.posterior.hypotheses, self.doubting.posterior.weight
+        inside = ((table.first | table.second) & np.uint64(bit)) != 0
+        mass = float(weight[inside].sum())
+        if len(self.known) > 1:
+            mass += sum(1.0 - cause.probability for cause in self.known)
+        return min(mass, 1.0)

@@ -44,9 +44,10 @@ def _varied(situation: Situation, factor: Factor, options: Options) -> FactorSta
 def _judged(situation: Situation, bit: int, options: Options) -> tuple[Status, str]:
     for cause in situation.known:
         if cause.mask & bit:
-            cell = dict(situation.confirmation(cause.mask).necessary())[bit]
+            cell = dict(situation.confirmation_of(cause).necessary())[bit]
             others = listed(situation.space.names(cause.mask & ~bit))
-            rest = f"although {others} stay suspect" if others else "with everything else safe too"
+            stays = "stays" if cause.mask.bit_count() == 2 else "stay"
+            rest = f"although {others} {stays} suspect" if others else "with everything else safe too"
             return "in", f"passes once it is safe, {rest} ({trials(cell.passed)})"
     failed = situation.evidence.failed_without(bit)
     if failed:
@@ -56,17 +57,10 @@ def _judged(situation: Situation, bit: int, options: Options) -> tuple[Status, s
     spoiled = spoiled_by(situation, bit)
     if spoiled is not None:
         return "untested", spoiled
-    mass = membership(situation, bit)
+    mass = situation.membership(bit)
     if mass < 1.0 - options.confidence:
         return "out", f"the sets that contain it have {percent(mass)} together"
     return "untested", f"the trials do not tell: the sets that contain it have {percent(mass)} together"
-
-
-def membership(situation: Situation, bit: int) -> float:
-    """The probability that some cause, known or not, contains this factor."""
-    table = situation.posterior.hypotheses
-    inside = ((table.first | table.second) & bit) != 0
-    return float(situation.posterior.weight[inside].sum())
 
 
 def spoiled_by(situation: Situation, bit: int) -> str | None:

@@ -100,7 +100,7 @@ class Strategy:
             for mask, chance in situation.ranking.top(_SHOWN_SETS + 2)
             if mask not in (0, NEVER) and chance > 0.0
         ]
-        rows += [(space.names(cause.mask), cause.probability) for cause in situation.known]
+        rows += [(space.names(cause.mask), situation.probability(cause)) for cause in situation.known]
         none = min(situation.ranking.of(0) + situation.posterior.misfit, 1.0)
         return sorted([*rows[:_SHOWN_SETS], ((), none)], key=lambda row: -row[1])
 
@@ -160,12 +160,14 @@ class Strategy:
         self, situation: Situation, explorer: Explorer, alive: Configuration | None
     ) -> Proposal | Conclusion:
         if not situation.known:
-            if situation.ranking.of(0) >= self._options.asked and self._fails_all_safe(situation):
+            if situation.fails_all_safe >= self._options.asked:
                 return conclude(situation, ExperimentOutcome.ALL_SAFE_FAILS, self._options)
             return explorer.next() or self._ended(situation, "no further trial would tell anything")
         proposal = explorer.workaround()
         if proposal is None and self._further_cause(situation):
             proposal = explorer.next()
+        if proposal is None and situation.probability(situation.known[-1]) < self._options.asked:
+            proposal = Explorer(situation.doubting, self._options, alive).next()
         return proposal or self._refinement(situation) or self._done(situation)
 
     def _further_cause(self, situation: Situation) -> bool:
@@ -184,10 +186,6 @@ class Strategy:
             return conclude(situation, ExperimentOutcome.NO_FAILURE, self._options, why)
         outcome = ExperimentOutcome.ISOLATED if situation.known else ExperimentOutcome.INCONCLUSIVE
         return conclude(situation, outcome, self._options, why)
-
-    def _fails_all_safe(self, situation: Situation) -> bool:
-        mask = situation.all_safe
-        return mask is not None and bool(situation.evidence.at(mask).failed)
 
     # --- helpers -------------------------------------------------------------------------------------------
 

@@ -209,7 +209,7 @@ class LogReader:
             self._take_back(rule.symptom)
             return
         if rule.role == "shutdown":
-            if not any(event.fatal or event.symptom == "engine_dead" for event in self._events):
+            if not any(self._ends_it(event) for event in self._events):
                 self._facts.orderly_ends.add(line.section)
             return
         heard = rule.fatal and not (line.role == "api_server" and self._facts.ready)
@@ -224,6 +224,11 @@ class LogReader:
         )
         _details(event, rule, match)
         self._keep(event)
+
+    def _ends_it(self, event: Event) -> bool:
+        """Whether what follows is the end that this event brought about, rather than one that was asked for."""
+        failed_start = event.role == "cause" and not self._facts.ready
+        return event.fatal or failed_start or event.symptom == "engine_dead"
 
     def _goes_on(self, line: LogLine) -> bool:
         """Whether the line only continues the message of an exception, within the same log record."""

@@ -180,6 +180,8 @@ class VllmAdapter(CatalogueAdapter):
         execution = effective_execution(said)
         if execution is not None:
             said["execution"] = execution
+        if "kv_cache_tokens" in said:
+            said["kv_cache_tokens"] = said["kv_cache_tokens"].replace(",", "")
         for name, same in _SAME.items():
             if name in said:
                 said[name] = same.get(said[name], said[name])
@@ -194,9 +196,12 @@ class VllmAdapter(CatalogueAdapter):
         return self._setting.cannot_run(known)
 
     def limits(self, api: Mapping[str, object], effective: Mapping[str, str]) -> "Limits":
-        """Sizes for the probes; where vLLM does not print `max_num_seqs`, its own default for this machine."""
-        own = self._setting.level("max_num_seqs", str(self._setting.default_seqs()))
-        return super().limits(api, {"parallel": own, **effective})
+        """Sizes for the probes; where vLLM does not print one, its own default for this machine and the ranks."""
+        own = {
+            "batch_tokens": str(self._setting.default_batch_tokens(effective)),
+            "parallel": str(self._setting.default_seqs(effective)),
+        }
+        return super().limits(api, {**own, **effective})
 
     # --- helpers -------------------------------------------------------------------------------------------
 
@@ -223,12 +228,14 @@ class VllmAdapter(CatalogueAdapter):
             else "CUDA_VISIBLE_DEVICES hides them",
             cpu_flags=cpu_flags(),
         )
+        given = self.levels(launch)
+        self._setting = replace(self._setting, given=given, levels=given)
+        self._setting = replace(self._setting, memory_share=memory_share(self._setting.ranks(), machine))
         # Twice: some defaults depend on levels of other factors, which have defaults of their own.
         for _ in range(2):
-            self._setting = replace(self._setting, levels=self.levels(launch))
-            share = memory_share(self._setting.ranks(), machine)
-            self._setting = replace(self._setting, memory_share=share)
             self._use_fitted(hidden)
+            self._setting = replace(self._setting, levels=self.levels(launch))
+        self._use_fitted(hidden)
 
     def _use_fitted(self, hidden: frozenset[str]) -> None:
         self._reasons = {}

@@ -1,7 +1,7 @@
 """What a vLLM launch meets: the release, the model, the GPUs that it may see; and what makes sense there."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from culpa.engines.vllm_install import Installation
@@ -17,13 +17,17 @@ DEFAULT_UTILIZATION = 0.92  # of a GPU's memory; 0.9 before 0.25
 
 @dataclass(frozen=True)
 class Setting:
-    """Facts about one launch on one machine. `levels` are those of the launch as it is."""
+    """Facts about one launch on one machine.
+
+    `given` holds the levels as the launch writes them, `levels` the same with the engine's defaults filled in.
+    """
 
     levels: Mapping[str, str]
     installation: Installation
     model: ModelFacts
     gpus: tuple["Gpu", ...]
     without_gpu: str = ""
+    given: Mapping[str, str] = field(default_factory=dict)
     cpu_flags: frozenset[str] = frozenset()
     memory_share: float | None = (
         None  # of a memory node, for each rank of the CPU build that measures its cache

@@ -82,14 +82,11 @@ def _model_runner(entry: FactorTable, setting: Setting) -> Fitted:
 
 
 def _async_scheduling(entry: FactorTable, setting: Setting) -> Fitted:
-    if setting.level("async_scheduling") == "off" and entry.default is None:
-        release = setting.installation.at_least(0, 14)
-        runner = setting.level("model_runner")
-        if release is False:
-            return _changed(entry, default="off")
-        if runner != "V2" and setting.size("pipeline_parallel_size") > 1:
-            return "the V1 model runner does not schedule asynchronously with pipeline parallelism"
-    return _changed(entry, default="on")
+    if setting.given.get("async_scheduling") != entry.unmentioned:
+        return entry
+    if setting.level("model_runner") != "V2" and setting.size("pipeline_parallel_size") > 1:
+        return "the V1 model runner does not schedule asynchronously with pipeline parallelism"
+    return _changed(entry, default="off" if setting.installation.at_least(0, 14) is False else "on")
 
 
 def _mamba_cache_mode(entry: FactorTable, setting: Setting) -> Fitted:

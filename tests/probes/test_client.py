@@ -286,6 +286,18 @@ def test_a_failure_ends_the_asking_after_its_round() -> None:
         assert len(server.bodies) == 2
 
 
+def test_a_refusal_of_what_only_precedes_does_not_end_the_asking() -> None:
+    def refuse_tools(handler: Handler, body: dict[str, Any]) -> None:
+        if "tools" in body:
+            reply(handler, '{"error": "tools param requires --jinja flag"}', 500)
+        else:
+            reply(handler, text_reply("4"))
+
+    workload = probe(chat()).after([probe(chat(tools=[{}]))])
+    with serving(refuse_tools) as server:
+        assert [answer.status for answer in asked(server, workload, [])] == [500, 200]
+
+
 def measured(times: int) -> Probe:
     return probe(*[Request(chat().endpoint, chat().body, measured=True)] * times)
 

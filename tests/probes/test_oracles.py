@@ -191,6 +191,32 @@ def test_a_refused_kind_is_unsupported_with_the_engines_reason(status: int) -> N
     assert "no tools here" in judgement.evidence
 
 
+def test_a_server_error_that_declines_a_field_is_a_refusal() -> None:
+    said_no = http(500, "tools param requires --jinja flag")
+    assert judge(probe(chat(tools=[{}])), (said_no,)).status == "unsupported"
+    assert judge(probe(chat()), (said_no,)).symptom == "http_error"
+    assert judge(probe(chat(tools=[{}]), source="user"), (said_no,)).symptom == "http_error"
+
+
+def test_a_server_error_about_something_else_is_a_failure() -> None:
+    said_no = http(500, "this custom template is not supported, try using --jinja")
+    assert judge(probe(chat(tools=[{}], n=1)), (said_no,)).symptom == "http_error"
+
+
+def test_what_precedes_a_workload_may_be_refused_or_unknown_but_not_wrong() -> None:
+    asked = probe(chat(expect="4")).after([probe(chat("a", tools=[{}]), chat("b", expect="B"))])
+    refused, unknown, right = http(400), said("nothing"), said("4")
+    assert judge(asked, (refused, unknown, right)).status == "right"
+    judgement = judge(asked, (refused, said("B", nan="NaN"), right))
+    assert (judgement.symptom, judgement.failed_request) == ("nan_logits", 1)
+    assert judge(asked, (refused, unknown, http(400))).status == "unsupported"
+
+
+def test_an_answer_that_changes_after_other_requests_is_wrong() -> None:
+    asked = probe(chat(expect="4")).after([probe(chat(expect="4"))])
+    assert judge(asked, (said("4"), said("7"))).failed_request == 1
+
+
 def test_a_refused_request_of_the_user_is_a_failure() -> None:
     judgement = judge(probe(chat(), source="user"), (http(400),))
     assert (judgement.status, judgement.symptom) == ("wrong", "request_rejected")
@@ -225,6 +251,12 @@ def test_cache_hits_say_whether_a_probe_was_what_it_claims(
     judgement = judge(asked, (said("4", prompt_tokens=500, cached_tokens=cached),))
     assert judgement.status == "right"
     assert judgement.caveat == caveat or (caveat and caveat in judgement.caveat)
+
+
+def test_a_short_prompt_is_warm_if_more_of_it_was_cached_than_the_first_time() -> None:
+    asked = dataclasses.replace(probe(chat(), chat()), cache="warm")
+    assert judge(asked, (said("4", cached_tokens=20), said("4", cached_tokens=30))).caveat == ""
+    assert "Not warm" in judge(asked, (said("4", cached_tokens=20), said("4", cached_tokens=20))).caveat
 
 
 def test_the_engines_own_counters_stand_in_for_hits_that_an_answer_does_not_tell() -> None:

@@ -15,6 +15,7 @@ from culpa.probes import (
     conflict,
     request_factors,
     shaped,
+    with_new_sessions,
 )
 from culpa.probes.request import estimated_prompt_tokens
 
@@ -118,6 +119,12 @@ def test_a_built_in_question_has_its_own_form_as_a_completion() -> None:
     assert not request.expect.met("5\n2+2=4")
 
 
+def test_a_prompt_that_is_asked_once_is_no_longer_warm() -> None:
+    warm = next(one for one in BUILTIN if one.name == "warm")
+    assert at(warm, repeats="1").cache is None
+    assert at(warm, prompt_tokens="100").cache == "warm"
+
+
 @pytest.mark.parametrize("tokens", [100, 1000, 2000])
 def test_a_synthetic_prompt_keeps_session_and_record_in_every_size(tokens: int) -> None:
     cold = next(one for one in BUILTIN if one.name == "cold")
@@ -154,6 +161,15 @@ def test_parts_that_are_no_text_go() -> None:
     asked = probe(Request(CHAT, {"messages": [{"role": "user", "content": content}]}))
     messages = only(at(asked, media="absent")).body["messages"]
     assert messages == [{"role": "user", "content": [{"type": "text", "text": "What?"}]}]
+
+
+def test_new_sessions_keep_records_sizes_and_the_order() -> None:
+    switch = next(one for one in BUILTIN if one.name == "switch")
+    first, other, again = with_new_sessions(switch, 0).requests()
+    assert first == again != other
+    assert first.expect == switch.requests()[0].expect
+    assert first.question[:20] != switch.requests()[0].question[:20]
+    assert with_new_sessions(switch, 0) == with_new_sessions(switch, 0) != with_new_sessions(switch, 1)
 
 
 def test_the_user_vouches_for_the_request_as_written_only() -> None:

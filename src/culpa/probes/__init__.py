@@ -11,7 +11,7 @@ from culpa.probes.oracles import judge
 from culpa.probes.prompts import BadText, LongPrompt, Question, Record, parse_question, parse_record
 from culpa.probes.reference import Comparison, Reference, compare, reference_from
 from culpa.probes.request import Expectation, Limits, Probe, Request, Round
-from culpa.probes.shaping import conflict, shaped
+from culpa.probes.shaping import conflict, shaped, with_new_sessions
 from culpa.probes.user_requests import BadRequestFile, user_probe
 
 __all__ = [
@@ -47,4 +47,5 @@ __all__ = [
     "request_factors",
     "shaped",
     "user_probe",
+    "with_new_sessions",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from culpa.probes.answer import Answer, Progress
 from culpa.probes.client import Endpoint
 from culpa.probes.prompts import filler_sample
+from culpa.probes.refusal import declined
 from culpa.probes.request import Probe, Request
 
 
@@ -14,6 +15,7 @@ async def ask(
 ) -> tuple[Answer, ...]:
     """The answers in the order of `probe.requests()`; fewer where a round failed, which ends the asking.
 
+    A kind of request that the engine refuses is no reason to stop as long as it only precedes the workload.
     Cancelling drops the requests that are under way. `on_progress` is called at each change.
     """
     total = len(probe.requests())
@@ -35,13 +37,16 @@ async def ask(
         return answer
 
     answers: list[Answer] = []
-    for at_once in probe.asked():
+    for number, at_once in enumerate(probe.asked()):
         sent += len(at_once)
         tell()
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(one(request)) for request in at_once]
-        answers.extend(task.result() for task in tasks)
-        if any(answer.failed for answer in answers):
+        came = [task.result() for task in tasks]
+        answers += came
+        precedes = number < len(probe.preceding)
+        asked = zip(at_once, came, strict=True)
+        if any(answer.failed and not (precedes and declined(request, answer)) for request, answer in asked):
             break
     return tuple(answers)
 

@@ -108,8 +108,9 @@ class _Builder:
 
     def free(self, text: str, **fields: Any) -> Request:
         """A request without a known answer."""
-        body = prompt_body(Question(text, "", completion=text), self.chat)
-        return Request(CHAT if self.chat else COMPLETIONS, self._named({**body, "temperature": 0, **fields}))
+        recipe = Question(text, "")
+        body = {**prompt_body(recipe, self.chat), "temperature": 0, **fields}
+        return Request(CHAT if self.chat else COMPLETIONS, self._named(body), recipe=recipe)
 
     def named(self, endpoint: str, body: dict[str, Any]) -> Request:
         """A request by its body alone."""

@@ -7,6 +7,7 @@ from culpa.probes.answer import Answer
 from culpa.probes.content import Case, judge_content
 from culpa.probes.judgement import Judgement, Status
 from culpa.probes.reference import Reference, nearest
+from culpa.probes.refusal import declined
 from culpa.probes.request import Probe, Request
 from culpa.probes.wording import asked, failure, got
 
@@ -35,37 +36,43 @@ def judge(
     if len(answers) < len(requests):
         return Judgement("unknown", f"{len(answers)} of {len(requests)} requests were answered")
     cases = _cases(probe, requests, answers, reference)
-    verdicts = [*map(judge_content, cases), *_disagreements(cases)]
+    found = [(case, judge_content(case)) for case in cases]
+    found += _disagreements(cases)
+    # Of what only precedes the workload, nothing but a failure counts.
+    before = probe.preceding_requests
+    verdicts = [verdict for case, verdict in found if verdict.status == "wrong" or case.index >= before]
     cache = _cache_caveat(probe, answers, cached)
     for status in ("wrong", "unknown"):
         for verdict in verdicts:
             if verdict.status == status:
                 return replace(verdict, caveat=" ".join(filter(None, (verdict.caveat, cache))))
     caveats = dict.fromkeys(verdict.caveat for verdict in verdicts if verdict.caveat)
-    return Judgement("right", _summary(cases), caveat=" ".join(filter(None, (*caveats, cache))))
+    return Judgement("right", _summary(probe, cases), caveat=" ".join(filter(None, (*caveats, cache))))
 
 
 def _failed(probe: Probe, requests: Sequence[Request], answers: Sequence[Answer]) -> Judgement | None:
     """The judgement on failures that need no look at the text."""
     found = []
     for index, (request, answer) in enumerate(zip(requests, answers, strict=False)):
-        symptom = _symptom(probe, answer)
-        if symptom is not None:
+        symptom = _symptom(probe, request, answer)
+        if symptom or (symptom == "" and index >= probe.preceding_requests):
             said = answer.nan if symptom == "nan_logits" else failure(answer)
             status: Status = "wrong" if symptom else "unsupported"
             found.append(Judgement(status, f"{asked(request)}: {said}", symptom or None, index))
     return min(found, key=lambda judgement: _TELLING.index(judgement.symptom or ""), default=None)
 
 
-def _symptom(probe: Probe, answer: Answer) -> str | None:
+def _symptom(probe: Probe, request: Request, answer: Answer) -> str | None:
     """The symptom of an answer that failed, empty for a kind of request that is not supported, else None."""
     if answer.nan is not None:
         return "nan_logits"
     match answer.failure:
         case None:
             return None
-        case "http_error" if answer.refused:
-            return "request_rejected" if probe.source == "user" else ""
+        case "http_error" if probe.source == "user":
+            return "request_rejected" if answer.refused else "http_error"
+        case "http_error" if declined(request, answer):
+            return ""
         case "http_error":
             return "http_error"
         case "malformed":
@@ -79,14 +86,18 @@ def _cases(
 ) -> list[Case]:
     siblings: dict[str, list[Answer]] = {}
     for request, answer in zip(requests, answers, strict=True):
+        # What failed and yet is here was refused before the workload began.
+        if answer.failed:
+            continue
         siblings.setdefault(request.canonical(), []).append(answer)
     return [
         Case(probe.name, index, request, answer, tuple(siblings[request.canonical()]), reference)
         for index, (request, answer) in enumerate(zip(requests, answers, strict=True))
+        if not answer.failed
     ]
 
 
-def _disagreements(cases: Sequence[Case]) -> Iterator[Judgement]:
+def _disagreements(cases: Sequence[Case]) -> Iterator[tuple[Case, Judgement]]:
     """Verdicts on requests that owe the same answer each time and got different ones."""
     first: dict[str, Case] = {}
     for later in cases:
@@ -96,7 +107,7 @@ def _disagreements(cases: Sequence[Case]) -> Iterator[Judgement]:
             later.answer.tool_calls,
         )
         if not same and later.request.deterministic:
-            yield _disagreement(earlier, later)
+            yield later, _disagreement(earlier, later)
 
 
 def _disagreement(earlier: Case, later: Case) -> Judgement:
@@ -127,13 +138,16 @@ def _cache_caveat(probe: Probe, answers: Sequence[Answer], cached: Sequence[int 
         hits = cached[-1]
     if hits is None:
         return "The engine does not say how much of the prompt was cached."
-    if (probe.cache == "warm") == (hits > _CACHED_BY_TEMPLATE):
+    # A short prompt is warm if more of it was cached than the first time.
+    grown = probe.cache == "warm" and hits > (answers[probe.preceding_requests].cached_tokens or 0)
+    if (probe.cache == "warm") == (hits > _CACHED_BY_TEMPLATE or grown):
         return ""
     return f"Not {probe.cache}: {hits} of {answers[-1].prompt_tokens or '?'} prompt tokens came from a cache."
 
 
-def _summary(cases: Sequence[Case]) -> str:
+def _summary(probe: Probe, cases: Sequence[Case]) -> str:
     """What a workload without a fault amounted to."""
+    cases = [case for case in cases if case.index >= probe.preceding_requests]
     if len({case.request.canonical() for case in cases}) == 1:
         return judge_content(cases[0]).evidence
     known = sum(case.request.expect is not None for case in cases)

@@ -124,6 +124,11 @@ class Probe:
         """All requests in the order of their answers."""
         return tuple(request for one in self.asked() for request in one)
 
+    @property
+    def preceding_requests(self) -> int:
+        """How many of the requests only precede the workload."""
+        return sum(len(one) for one in self.preceding)
+
     def estimated_tokens(self) -> int:
         """About how many tokens the workload costs, prompts and answers together."""
         return sum(

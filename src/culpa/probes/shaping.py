@@ -70,6 +70,22 @@ def conflict(probe: Probe, levels: Configuration) -> str | None:
     return None
 
 
+def with_new_sessions(probe: Probe, seed: int) -> Probe:
+    """The same workload with long prompts that no cache has seen, to be asked again on a living engine.
+
+    Records and sizes stay. The reference does not hold these prompts, only what it knows of their kind.
+    """
+
+    def renewed(request: Request) -> Request:
+        if not isinstance(request.recipe, LongPrompt):
+            return request
+        recipe = replace(request.recipe, seed=request.recipe.seed + 1_000_003 * (seed + 1))
+        body = {**request.body, **prompt_body(recipe, "messages" in request.body)}
+        return replace(request, body=body, recipe=recipe)
+
+    return _each(probe, renewed)
+
+
 def _each(probe: Probe, change: Callable[[Request], Request]) -> Probe:
     def changed(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
         return tuple(tuple(change(request) for request in one) for one in rounds)
@@ -92,7 +108,10 @@ def _sequenced(probe: Probe, changes: Mapping[str, str]) -> Probe:
     if "concurrency" in changes:
         most = int(changes["concurrency"])
         rounds = tuple(one[at : at + most] for one in rounds for at in range(0, len(one), most))
-    return replace(probe, rounds=rounds, preceding=preceding)
+    cache = probe.cache
+    if cache == "warm" and len(rounds) == 1:
+        cache = None  # asked once, nothing of it can be cached
+    return replace(probe, rounds=rounds, preceding=preceding, cache=cache)
 
 
 def _last(rounds: tuple[Round, ...], count: int) -> tuple[Round, ...]:

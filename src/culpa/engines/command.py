@@ -4,6 +4,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
@@ -141,6 +142,23 @@ def check_programs(
                 raise BadLaunch(f"{word}: is not executable")
         elif which(word, path=path) is None:
             raise BadLaunch(f"{word}: command not found (it is on no folder of PATH)")
+
+
+def with_sibling(launch: Launch, program: Program | None, surrounding: Mapping[str, str]) -> Launch:
+    """The launch with a program of this package that is not on PATH named by its full path.
+
+    The folder of the running interpreter holds it, although a shell that did not activate the environment
+    does not look there.
+    """
+    if program is None or program.module or "/" in launch.argv[program.index]:
+        return launch
+    path = launch.environment(surrounding).get("PATH")
+    sibling = Path(sys.executable).parent / launch.argv[program.index]
+    if shutil.which(launch.argv[program.index], path=path) is not None or not sibling.is_file():
+        return launch
+    argv = list(launch.argv)
+    argv[program.index] = str(sibling)
+    return launch.with_argv(tuple(argv))
 
 
 def _unquoted(words: list[str]) -> list[str]:

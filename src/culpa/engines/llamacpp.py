@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from culpa.engines.arguments import Mention, appended, mentions, with_value
 from culpa.engines.base import CatalogueAdapter, Prepared, Reading
 from culpa.engines.catalogue import Catalogue
-from culpa.engines.command import Program, check_programs, find_program
+from culpa.engines.command import Program, check_programs, find_program, with_sibling
 from culpa.engines.errors import BadLaunch
 from culpa.engines.tables import FactorTable
 from culpa.model import Launch, LeftOut
@@ -89,6 +89,7 @@ class LlamaCppAdapter(CatalogueAdapter):
     def read(self, launch: Launch, machine: "Machine") -> Reading:
         """Factors of this launch. Raises BadLaunch for a program or model file that is not there."""
         program = self._program(launch)
+        launch = self._runnable(launch)
         check_programs(launch, program, self.surrounding)
         self._check_model(launch, program)
         reading = super().read(launch, machine)
@@ -117,7 +118,7 @@ class LlamaCppAdapter(CatalogueAdapter):
         engine = self.catalogue.engine
         assert engine.port is not None
         assert engine.host is not None
-        launch = self.set_place(engine.port, launch, str(port))
+        launch = self.set_place(engine.port, self._runnable(launch), str(port))
         launch = self.set_place(engine.host, launch, "127.0.0.1")
         for switch in engine.instrumentation:
             launch = self.with_switch(launch, switch)
@@ -136,6 +137,11 @@ class LlamaCppAdapter(CatalogueAdapter):
 
     def _program(self, launch: Launch) -> Program | None:
         return find_program(launch.argv, PROGRAMS, MODULES)
+
+    def _runnable(self, launch: Launch) -> Launch:
+        program = self._program(launch)
+        own = program is not None and program.name in LAUNCHER
+        return with_sibling(launch, program, self.surrounding) if own else launch
 
     def _found(self, launch: Launch, flags: tuple[str, ...]) -> list[Mention]:
         return mentions(launch.argv, self.start_of_arguments(launch), self.grammar, valued=flags)

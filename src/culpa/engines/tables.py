@@ -191,8 +191,8 @@ class FactorTable(Table):
         for level, way in self.levels.items():
             if not way.argv and not way.env:
                 return level
-        if self.on or self.off:
-            return "on" if not self.on else "off"
+        if bool(self.on) != bool(self.off):
+            return "off" if self.on else "on"
         return "default"
 
     @property

@@ -85,9 +85,10 @@ def write_execution(launch: Launch, level: str, context: Context, has_graphs: bo
         written = read_level(entry, launch, context)
         if MODES.get(written.upper(), written) == "0":
             launch = write_level(entry, launch, _DEFAULT, context)
-    if level == COMPILED and has_graphs:
+    off = graph_mode_of(launch, context) == "NONE"
+    if level == COMPILED and has_graphs and not off:
         launch = write_level(_GRAPH_MODE, launch, "NONE", context)
-    elif level == GRAPHS and graph_mode_of(launch, context) == "NONE":
+    elif level == GRAPHS and off:
         launch = write_level(_GRAPH_MODE, launch, _DEFAULT, context)
     return launch
 

@@ -297,7 +297,9 @@ def _bounded(store: dict[_K, _V], key: _K, value: _V) -> None:
 
 
 def _details(event: Event, rule: SignatureRule, match: re.Match[str]) -> None:
-    """What the named groups of a signature tell."""
+    """What a signature and its named groups tell."""
+    if event.kind is None and len(rule.processes) == 1:
+        event.kind = rule.processes[0]
     found = {name: value for name, value in match.groupdict().items() if value is not None}
     event.explains = rule.explains
     event.asynchronous = rule.asynchronous

@@ -17,7 +17,7 @@ _SPELT_ESCAPES = re.compile(r"(?:\^\[|#033|\\x1b|\\u001b|\\033|ESC)\[[0-9;]{0,20
 _BARE_COLOUR = re.compile(r"(?:(?<=^)|(?<=\)))\[(?:[0-9]{1,3};?){1,4}m")
 # Control characters, and those that turn or hide text in a terminal or a page.
 _CONTROL = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
+    "[\x00-\x08\x0a-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]"
 )
 
 

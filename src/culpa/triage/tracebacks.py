@@ -28,7 +28,7 @@ _MAX_FOREIGN = 200
 class Raised:
     """The final line of a traceback: exception type and message, and the innermost function.
 
-    `header` is the line that introduced it, or that of "Traceback". `chain` says how it hangs on `previous`.
+    `header` is the line that introduced it, if there is one. `chain` says how it hangs on `previous`.
     """
 
     line: LogLine
@@ -52,6 +52,7 @@ class _Open:
     function: str | None = None
     file: str | None = None
     foreign: int = 0
+    last: int = 0
 
 
 class TracebackReader:
@@ -89,13 +90,14 @@ class TracebackReader:
             if state is None:
                 state = self._begin(key, line, None, None)
             state.file, state.function = frame[1], frame[3]
-            state.foreign = 0
+            state.foreign, state.last = 0, line.number
             return True, None
         state = self._open.get(key)
         if state is None:
             self._remember(key, line)
             return False, None
         if not text or text[0] in " \t":
+            state.last = line.number
             return True, None
         return self._final(key, line, state)
 
@@ -103,7 +105,7 @@ class TracebackReader:
         match = _FINAL.match(line.text)
         certain = match is not None and (
             _SURELY_EXCEPTION.search(match[1]) is not None
-            or (state.foreign == 0 and state.function is not None)
+            or (state.foreign == 0 and (line.process is not None or state.last == line.number - 1))
         )
         if match is None or not certain:
             state.foreign += 1
@@ -145,11 +147,13 @@ class TracebackReader:
         if last is not None and last.number >= line.number - 3:
             self._begin(key, line, last, last.text)
         else:
-            self._begin(key, line, line, None)
+            self._begin(key, line, None, None)
 
     def _begin(self, key: Key, line: LogLine, header: LogLine | None, header_text: str | None) -> _Open:
         chain, previous = self._links.pop(key, (None, None))
-        state = _Open(line, header, header_text, chain, previous)
+        if header_text is None and previous is not None:
+            header, header_text = previous.header, previous.header_text
+        state = _Open(line, header, header_text, chain, previous, last=line.number)
         _keep(self._open, key, state)
         return state
 

@@ -1,0 +1,66 @@
+"""The data files: every sample is read by its own entry, and no expression is slow."""
+
+import re
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from culpa.triage.tables import DIALECTS, PrefixRule, SignatureRule, load_tables
+from culpa.triage.text import MAX_LINE
+
+GENERIC = load_tables("generic")
+ADVERSARIES = [
+    "a" * MAX_LINE,
+    "a." * (MAX_LINE // 2),
+    " " * MAX_LINE,
+    "(" * MAX_LINE,
+    "[rank1]:" * (MAX_LINE // 8),
+    "1" * MAX_LINE,
+    "/a" * (MAX_LINE // 2),
+    ": " * (MAX_LINE // 2),
+    "_TP1" * (MAX_LINE // 4),
+    "Worker failed with error '" * (MAX_LINE // 26),
+    "Assertion `" * (MAX_LINE // 11),
+    "KeyError: '" * (MAX_LINE // 11),
+    "CUDA runtime error in " * (MAX_LINE // 22),
+]
+
+
+def signature_samples() -> Iterator[tuple[SignatureRule, str]]:
+    for rule in GENERIC.signatures:
+        for sample in rule.samples:
+            yield rule, sample
+
+
+@pytest.mark.parametrize(("rule", "sample"), list(signature_samples()))
+def test_the_first_entry_that_reads_a_sample_says_the_same_of_it(rule: SignatureRule, sample: str) -> None:
+    found = GENERIC.classify(sample)
+    assert found is not None
+    assert (found[0].symptom, found[0].role) == (rule.symptom, rule.role)
+
+
+@pytest.mark.parametrize("rule", GENERIC.prefixes, ids=lambda rule: str(rule.name))
+def test_a_prefix_takes_something_away_and_is_the_first_to_do_so(rule: PrefixRule) -> None:
+    for sample in rule.samples:
+        first = next(other for other in GENERIC.prefixes if other.regex.match(sample))
+        assert first is rule
+        match = rule.regex.match(sample)
+        assert match is not None
+        assert match.end() > 0
+
+
+@pytest.mark.parametrize("dialect", sorted(DIALECTS))
+def test_every_dialect_knows_when_its_engine_serves(dialect: str) -> None:
+    assert load_tables(dialect).says_ready("Application startup complete.")
+
+
+@pytest.mark.parametrize("line", ADVERSARIES, ids=lambda line: str(line)[:12])
+def test_no_expression_is_superlinear(line: str) -> None:
+    patterns: list[re.Pattern[str]] = [rule.regex for rule in GENERIC.prefixes]
+    patterns += [rule.regex for rule in GENERIC.signatures]
+    patterns += GENERIC.ready
+    for pattern in patterns:
+        start = time.perf_counter()
+        pattern.search(line)
+        assert time.perf_counter() - start < 0.25, pattern.pattern

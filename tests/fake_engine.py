@@ -27,9 +27,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from faults import parse_fault
+from tests.faults import parse_fault
 
 STARTUP_SYMPTOMS = ("startup", "startup_hang")
 
@@ -164,8 +164,7 @@ class Handler(BaseHTTPRequestHandler):
                 self.engine.running -= 1
 
     def answer(self, body: dict[str, Any], prompt: str, chat: bool) -> None:
-        if body.get("stream") or "hold" in self.engine.settings:
-            time.sleep(0.05)  # so that requests sent at once really run at once
+        time.sleep(0.05)  # an answer takes its time, so that requests sent at once really run at once
         tokens = len(prompt.split())
         cached = prompt in self.engine.seen
         self.engine.seen.add(prompt)
@@ -218,9 +217,9 @@ class Handler(BaseHTTPRequestHandler):
         self.send_header("Connection", "close")
         self.end_headers()
         for word in text.split():
-            piece = {"delta": {"content": word + " "}} if chat else {"text": word + " "}
+            piece: dict[str, Any] = {"delta": {"content": word + " "}} if chat else {"text": word + " "}
             self.event({"choices": [{"index": 0, "finish_reason": None, **piece}]})
-        last = {"delta": {}} if chat else {"text": ""}
+        last: dict[str, Any] = {"delta": {}} if chat else {"text": ""}
         self.event({"choices": [{"index": 0, "finish_reason": finish, **last}], "usage": usage})
         self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True

@@ -43,6 +43,7 @@ def assemble(
     elapsed_seconds: float,
     folder: Path,
     environment: Sequence[tuple[str, str]],
+    factors_file: str | None = None,
     interrupted: bool = False,
 ) -> Experiment:
     """Build the value. Reads the evidence folder for the excerpt around the root event, nothing else."""
@@ -68,7 +69,7 @@ def assemble(
         other_failures=_other_failures(trials, suspects),
         commands=_commands(adapter, launch, ending, trials, suspects, record) if hunted else None,
         confidence=options.confidence,
-        options=_options_text(options),
+        options=_options_text(options, factors_file),
         environment=tuple(environment),
         no_failure=_no_failure_text(ending, trials),
         notes=(*reading.notes, *record.notes),
@@ -231,7 +232,7 @@ def _request_text(record: Record, factors: Sequence[Factor], configuration: Conf
     return f"probe {record.hunted.probe}" + (f" with {levels}" if levels else "")
 
 
-def _options_text(options: IsolateOptions) -> tuple[tuple[str, str], ...]:
+def _options_text(options: IsolateOptions, factors_file: str | None) -> tuple[tuple[str, str], ...]:
     shown = (
         ("max-trials", options.max_trials),
         ("max-time", options.max_seconds),
@@ -241,6 +242,7 @@ def _options_text(options: IsolateOptions) -> tuple[tuple[str, str], ...]:
         ("arm", ", ".join(arm.name for arm in options.arms)),
         ("probe-tokens", options.probe_tokens),
         ("request", options.request_file),
+        ("factors", factors_file),
         ("seed", options.seed),
     )
     return tuple((name, str(value)) for name, value in shown if value not in (None, ""))

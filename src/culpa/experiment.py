@@ -8,7 +8,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from culpa.engines.base import EngineAdapter, Reading
-from culpa.hunt import Sizes, SizesSoFar, Suite, patience_is_out
+from culpa.hunt import (
+    CHEAP_TOKENS,
+    Sizes,
+    SizesSoFar,
+    Suite,
+    in_order,
+    need_a_reference,
+    patience_is_out,
+    reference_text,
+    unmeasured,
+)
 from culpa.model import (
     Conclusion,
     Configuration,
@@ -23,10 +33,18 @@ from culpa.model import (
 )
 from culpa.model.observer import Belief, Observer, TrialStarted
 from culpa.model.options import IsolateOptions
-from culpa.probes import Limits, Probe, Reference, conflict, judge, reference_from, request_factors, shaped
+from culpa.probes import (
+    Probe,
+    conflict,
+    judge,
+    reference_from,
+    request_factors,
+    shaped,
+    with_new_sessions,
+)
 from culpa.record import Hunted, Record
 from culpa.search import Proposal, Strategy
-from culpa.trial import Asked, ProbeSource, TrialRequest, TrialResult, TrialRunner
+from culpa.trial import WRONG_OUTPUT, ProbeSource, TrialRequest, TrialResult, TrialRunner
 
 
 class HarnessCannotRun(RuntimeError):
@@ -113,18 +131,6 @@ class Isolation:
             if self._out_of_budget():
                 return
             sizes = SizesSoFar(self.record.sizes)
-            limits_seen: list[Limits] = []
-            source = self._suite.source(sizes)
-
-            def next_probe(
-                limits: Limits,
-                asked: Sequence[Asked],
-                source: ProbeSource = source,
-                seen: list[Limits] = limits_seen,
-            ) -> Probe | None:
-                seen.append(limits)
-                return source(limits, asked)
-
             result = await self._trial(
                 Proposal(
                     all_suspect(self._reading.factors),
@@ -132,13 +138,13 @@ class Isolation:
                     "baseline",
                     "the launch as it is, to see the failure",
                 ),
-                probes=next_probe,
+                probes=self._suite.source(sizes),
                 claims=Configuration(()),
             )
             if result.trial.outcome is Outcome.UNTESTABLE:
                 raise HarnessCannotRun(f"the launch could not be tried as it is: {result.trial.reason}")
-            if self.record.limits is None and limits_seen:
-                self.record.note_limits(limits_seen[0], sizes.now)
+            if self.record.limits is None and sizes.limits is not None:
+                self.record.note_limits(sizes.limits, sizes.now)
             self._note_unclaimed(result.trial)
             if result.trial.outcome is Outcome.PASS:
                 result = await self._judged_by_reference(result)
@@ -155,9 +161,10 @@ class Isolation:
 
     async def _judged_by_reference(self, result: TrialResult) -> TrialResult:
         """Where only a reference can tell right from wrong, get one and judge the answers again."""
-        if not any(asked.judgement.status == "unknown" for asked in result.asked):
+        open_probes = need_a_reference(result.asked)
+        if not open_probes:
             return result
-        if self.record.reference is None and not await self._make_reference(result):
+        if self.record.reference is None and not await self._make_reference(open_probes):
             return result
         for asked in result.asked:
             judgement = judge(asked.probe, asked.answers, self.record.reference)
@@ -169,19 +176,20 @@ class Isolation:
                     reason=judgement.evidence,
                 )
                 self.record.note_trial(trial, self.elapsed)
+                self._observer.trial_finished(trial)
                 self._observer.note(f"trial {trial.id} judged again: {judgement.evidence}")
                 return replace(result, trial=trial, failed_probe=asked.probe)
         return result
 
-    async def _make_reference(self, baseline: TrialResult) -> bool:
+    async def _make_reference(self, probes: Sequence[Probe]) -> bool:
         """Ask the all-safe launch the same; its answers, and how they vary, are the measure from now on."""
         if any(trial.purpose == "reference" for trial in self.record.trials.values()):
             return False
-        probes = tuple(asked.probe for asked in baseline.asked if asked.judgement.status == "unknown")
         safe = all_safe(self._reading.factors)
         result = await self._trial(
             Proposal(safe, "all_safe", "reference", "the model may know nothing: ask the all-safe launch"),
-            probes=_in_order((*probes, *probes)),
+            # The cheap ones twice: how the reference differs from itself is its noise.
+            probes=in_order((*probes, *(one for one in probes if one.estimated_tokens() < CHEAP_TOKENS))),
             claims=self._claims(safe),
             purpose="reference",
         )
@@ -193,7 +201,7 @@ class Isolation:
             return False
         reference = reference_from([(asked.probe, asked.answers) for asked in result.asked])
         self.record.note_reference(reference)
-        self._note(_reference_text(reference))
+        self._note(reference_text(reference))
         return True
 
     # -- isolating it --------------------------------------------------------------------------------------
@@ -214,7 +222,13 @@ class Isolation:
         hunted, limits = self.record.hunted, self.record.limits
         if hunted is None or hunted.probe is None or limits is None:
             return None
-        return self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe)
+        probe = self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe)
+        # Log-probabilities are asked for to compare answers; where a crash is hunted, they only disturb.
+        return probe if self._hunts_wrong_output else unmeasured(probe)
+
+    @property
+    def _hunts_wrong_output(self) -> bool:
+        return self.record.hunted is not None and self.record.hunted.signature.symptom in WRONG_OUTPUT
 
     async def _isolate(self) -> Conclusion:
         strategy = self._strategy(self._options.max_trials)
@@ -226,9 +240,20 @@ class Isolation:
                 return step
             if self._out_of_budget():
                 return self._conclude_now()
-            await self._trial(
-                step, probes=self._probes_for(step.configuration), claims=self._claims(step.configuration)
-            )
+            await self._step(step)
+
+    async def _step(self, step: Proposal) -> None:
+        configuration = step.configuration
+        result = await self._trial(
+            step, probes=self._probes_for(configuration), claims=self._claims(configuration)
+        )
+        if (
+            step.purpose == "all_safe"
+            and result.trial.outcome is Outcome.PASS
+            and self.record.reference is None
+        ):
+            # What the model knows when all is safe, it must know in every other arm.
+            self.record.note_reference(reference_from([(one.probe, one.answers) for one in result.asked]))
 
     def _strategy(self, max_trials: int | None) -> Strategy:
         start, request = self._costs()
@@ -274,7 +299,11 @@ class Isolation:
     def _probes_for(self, configuration: Configuration) -> ProbeSource:
         probe = self._hunted_probe()
         if probe is not None:
-            return _in_order((shaped(probe, configuration),))
+            asked = shaped(probe, configuration)
+            if self.record.reference is None or not self._hunts_wrong_output:
+                # On a living engine the same prompt again would not be a new one to its cache.
+                asked = with_new_sessions(asked, self.record.last_id + 1)
+            return in_order((asked,))
         # It fails at start-up: that it comes up and answers at all is what a pass must show.
         source = self._suite.source(SizesSoFar(self.record.sizes))
         return lambda limits, asked: None if asked else source(limits, asked)
@@ -308,6 +337,7 @@ class Isolation:
                 step.reason,
                 self._trials_left(),
                 self._seconds_left(),
+                self._factors,
             )
         )
         hunted = self.record.hunted
@@ -323,7 +353,8 @@ class Isolation:
                 hunted=hunted.signature if hunted else None,
                 reference=self.record.reference,
                 # Repeating a configuration on the same engine would not be an independent trial.
-                fresh=step.configuration == self._last,
+                # Nor would a comparison be fair if one engine had the prompts in its cache and the other had not.
+                fresh=step.configuration == self._last or self._hunts_wrong_output,
             )
         )
         self._last = step.configuration
@@ -359,16 +390,3 @@ class Isolation:
     def _note(self, text: str) -> None:
         if self.record.note(text):
             self._observer.note(text)
-
-
-def _in_order(probes: Sequence[Probe]) -> ProbeSource:
-    """A source that hands out these probes, whatever the answers."""
-    return lambda _limits, asked: probes[len(asked)] if len(asked) < len(probes) else None
-
-
-def _reference_text(reference: Reference) -> str:
-    return (
-        "the model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
-        f"token by token, with a tolerance of {reference.tolerance:.2f} nats "
-        f"(noise of the reference itself: {reference.noise:.3f} over {reference.pairs} pairs)"
-    )

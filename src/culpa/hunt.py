@@ -4,15 +4,28 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from culpa.evidence import Asked
 from culpa.model import Outcome, Trial
 from culpa.model.options import IsolateOptions
-from culpa.probes import Limits, Probe, builtin_probes, parse_question, parse_record, user_probe
-from culpa.trial import Asked, ProbeSource
+from culpa.probes import (
+    Limits,
+    Probe,
+    Reference,
+    Round,
+    builtin_probes,
+    parse_question,
+    parse_record,
+    user_probe,
+)
+from culpa.trial import ProbeSource
 
 # The first long prompt is of this size, whatever the engine: it measures how fast prompts are read.
 MEDIUM_TOKENS = 256
 # A single long prompt may take this long on the engine at hand.
 AFFORDABLE_SECONDS = 20.0
+THINKING_TOKENS = 512
+# A probe of fewer tokens costs little beside the start of an engine.
+CHEAP_TOKENS = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,12 +33,15 @@ class Sizes:
     """What the first answers of an engine tell about how to probe it; fixed for the rest of the run.
 
     `chat` is False if it refuses chat requests; `affordable_tokens` bounds long prompts, by the measured
-    speed of reading them; `tokens_per_character` is measured on the filler text.
+    speed of reading them; `tokens_per_character` is measured on the filler text. `refused` names the probes
+    that it does not support, `thinking_tokens` is the room that a reasoning model needs before its answer.
     """
 
     chat: bool = True
     affordable_tokens: int | None = None
     tokens_per_character: float | None = None
+    refused: tuple[str, ...] = ()
+    thinking_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +61,8 @@ class Suite:
         return (short, self._medium(limits, sizes), *others)
 
     def failing(self, limits: Limits, sizes: Sizes, name: str) -> Probe:
-        """The probe of this name as it was asked: after those that come before it."""
-        probes = self.probes(limits, sizes)
+        """The probe of this name as it was asked: after those that come before it, without the refused ones."""
+        probes = [probe for probe in self.probes(limits, sizes) if probe.name not in sizes.refused]
         place = [probe.name for probe in probes].index(name)
         return probes[place].after(probes[:place])
 
@@ -54,11 +70,10 @@ class Suite:
         """Hands out the probes one by one, and learns the sizes on the way if they are not known yet."""
 
         def next_probe(limits: Limits, asked: Sequence[Asked]) -> Probe | None:
+            sizes.limits = limits
             sizes.learn(asked)
             probes = self.probes(limits, sizes.now)
-            names = [one.probe.name for one in asked]
-            # A chat question that was refused is asked again without chat.
-            done = len(dict.fromkeys(names)) - (1 if sizes.ask_again(asked) else 0)
+            done = len(asked) - sizes.superseded
             return probes[done] if done < len(probes) else None
 
         return next_probe
@@ -74,38 +89,48 @@ class Suite:
             affordable_tokens=sizes.affordable_tokens,
             tokens_per_character=sizes.tokens_per_character,
             chat=sizes.chat,
+            thinking_tokens=sizes.thinking_tokens,
         )
 
     def _medium(self, limits: Limits, sizes: Sizes) -> Probe:
         context = limits.context_tokens
         tokens = min(MEDIUM_TOKENS, context // 2) if context else MEDIUM_TOKENS
-        unmeasured = Sizes(chat=sizes.chat)
+        unmeasured = Sizes(chat=sizes.chat, thinking_tokens=sizes.thinking_tokens)
         cold = next(probe for probe in self._builtin(limits, unmeasured, tokens) if probe.name == "cold")
         return replace(cold, name="medium")
 
 
 class SizesSoFar:
-    """The sizes as they become known during the first launch."""
+    """The sizes, and the engine's limits, as they become known during the first launch.
+
+    `superseded` counts the probes whose answers only told how to ask: they are asked again in another form.
+    """
 
     def __init__(self, known: Sizes | None) -> None:
         self.now = known or Sizes()
+        self.limits: Limits | None = None
+        self.superseded = 0
         self._fixed = known is not None
 
     def learn(self, asked: Sequence[Asked]) -> None:
-        """Take in the answers of `short` and `medium`; later ones change nothing."""
+        """Take in the last answers: `short` tells of chat and of thinking, `medium` of speed, each of its kind."""
         if self._fixed or not asked:
             return
-        last = asked[-1]
-        if last.probe.name == "short" and last.judgement.status == "unsupported":
+        name, judgement = asked[-1].probe.name, asked[-1].judgement
+        if name == "short" and judgement.status == "unsupported" and self.now.chat:
             self.now = replace(self.now, chat=False)
-        elif last.probe.name == "medium":
+            self.superseded += 1
+        elif name == "short" and _cut_while_thinking(asked[-1]) and not self.now.thinking_tokens:
+            self.now = replace(self.now, thinking_tokens=THINKING_TOKENS)
+            self.superseded += 1
+        elif judgement.status == "unsupported" and name not in self.now.refused:
+            self.now = replace(self.now, refused=(*self.now.refused, name))
+        elif name == "medium":
             self.now = _measured(self.now, asked)
-            self._fixed = True
 
-    def ask_again(self, asked: Sequence[Asked]) -> bool:
-        """Whether the last probe was refused for its being a chat, and nothing but that is known so far."""
-        shorts = [one for one in asked if one.probe.name == "short"]
-        return len(asked) == 1 and len(shorts) == 1 and shorts[0].judgement.status == "unsupported"
+
+def _cut_while_thinking(asked: Asked) -> bool:
+    return any(answer.thinking and answer.finish_reason == "length" for answer in asked.answers)
 
 
 def _measured(sizes: Sizes, asked: Sequence[Asked]) -> Sizes:
@@ -126,6 +151,15 @@ def _measured(sizes: Sizes, asked: Sequence[Asked]) -> Sizes:
     )
 
 
+def unmeasured(probe: Probe) -> Probe:
+    """The same probe without the log-probabilities that only a comparison with a reference needs."""
+
+    def plain(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
+        return tuple(tuple(replace(request, measured=False) for request in one) for one in rounds)
+
+    return replace(probe, rounds=plain(probe.rounds), preceding=plain(probe.preceding))
+
+
 def patience_is_out(baselines: Sequence[Trial], options: IsolateOptions) -> bool:
     """Whether a launch that has not failed so far has been tried often enough.
 
@@ -136,3 +170,25 @@ def patience_is_out(baselines: Sequence[Trial], options: IsolateOptions) -> bool
         return False
     spent = sum(trial.seconds for trial in passed)
     return spent >= options.patience or len(passed) >= max(options.max_baselines, options.repeat)
+
+
+def in_order(probes: Sequence[Probe]) -> ProbeSource:
+    """A source that hands out these probes, whatever the answers."""
+    return lambda _limits, asked: probes[len(asked)] if len(asked) < len(probes) else None
+
+
+def need_a_reference(asked: Sequence[Asked]) -> tuple[Probe, ...]:
+    """The probes whose answers only a reference can judge; none if just free texts without a known answer are open."""
+    unknown = [one for one in asked if one.judgement.status == "unknown"]
+    if not any(request.expect is not None for one in unknown for request in one.probe.requests()):
+        return ()
+    return tuple(one.probe for one in unknown)
+
+
+def reference_text(reference: Reference) -> str:
+    """The sentence that qualifies a run whose answers were compared with a reference."""
+    return (
+        "the model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
+        f"token by token, with a tolerance of {reference.tolerance:.2f} nats "
+        f"(noise of the reference itself: {reference.noise:.3f} over {reference.pairs} pairs)"
+    )

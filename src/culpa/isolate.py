@@ -2,6 +2,7 @@
 
 import asyncio
 import dataclasses
+import hashlib
 import os
 import signal
 import time
@@ -130,6 +131,7 @@ class Run:
     folder: Path
     run_id: str
     started: str
+    tag: str
     journal: Journal
     entries: tuple[dict[str, Any], ...] = ()
 
@@ -146,6 +148,7 @@ def new_run(setup: Setup, out: Path | None) -> Run:
         {
             "culpa": culpa.__version__,
             "started": started,
+            "tag": _tag(folder, started),
             "engine": setup.adapter.name,
             "command": redact(setup.launch.command_line()),
             "words": list(asked.words),
@@ -158,7 +161,7 @@ def new_run(setup: Setup, out: Path | None) -> Run:
             "factors": [factor.name for factor in setup.reading.factors],
         },
     )
-    return Run(setup, folder, folder.name, started, journal)
+    return Run(setup, folder, folder.name, started, _tag(folder, started), journal)
 
 
 def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
@@ -173,7 +176,7 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
     os.chdir(cwd)
     options = replace(IsolateOptions(**{**header["options"], "arms": (), "only": (), "skip": ()}), **changes)
     options = replace(options, questions=tuple(options.questions), records=tuple(options.records))
-    end_leftovers(folder.name, folder)
+    end_leftovers(header["tag"], folder)
     setup = set_up(
         Asked(
             tuple(header["words"]),
@@ -191,7 +194,7 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
             f"{folder}: the launch has other factors now than when the run began ({', '.join(changed)}); "
             "the model, the machine or culpa changed, so start a new run"
         )
-    return Run(setup, folder, folder.name, header["started"], journal, tuple(entries))
+    return Run(setup, folder, folder.name, header["started"], header["tag"], journal, tuple(entries))
 
 
 def execute(run: Run, observer: Observer) -> Experiment:
@@ -217,7 +220,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         setup.machine,
         patience=Patience(options.start_timeout, options.stall_timeout, options.request_timeout),
         folder=run.folder,
-        run_tag=run.run_id,
+        run_tag=run.tag,
         port=setup.port,
         on_progress=progressed,
     )
@@ -248,6 +251,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         elapsed_seconds=round(isolation.elapsed, 3),
         folder=run.folder,
         environment=tuple(environment_facts(setup.machine).items()),
+        factors_file=setup.asked.factors_file,
         interrupted=interrupted,
     )
     if not interrupted:
@@ -279,6 +283,11 @@ async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def _tag(folder: Path, started: str) -> str:
+    """Marks the processes of this run, on this machine, whatever its folder is called."""
+    return hashlib.sha256(f"{folder.resolve()} {started} {os.getpid()}".encode()).hexdigest()[:16]
 
 
 def _plain_options(options: IsolateOptions) -> dict[str, Any]:

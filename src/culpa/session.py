@@ -116,7 +116,7 @@ class EngineSession:
         async with httpx2.AsyncClient(timeout=2.0, trust_env=False) as client:
             next_health = 0.0
             while True:
-                failure = await self._failure_so_far()
+                failure = self._unwatched() or await self._failure_so_far()
                 if failure is not None:
                     return failure
                 now = time.monotonic()
@@ -149,7 +149,7 @@ class EngineSession:
         try:
             while True:
                 await asyncio.wait({task}, timeout=POLL_SECONDS)
-                failure = await self._failure_so_far()
+                failure = self._unwatched() or await self._failure_so_far()
                 if failure is not None:
                     return failure
                 if task.done():
@@ -196,6 +196,11 @@ class EngineSession:
         self._last_line = next((line for line in reversed(lines) if line.strip()), self._last_line)
         if self.ready_at is None:
             self._start_lines.extend(lines)
+
+    def _unwatched(self) -> Unanswerable | None:
+        if self._process.supervisor_lost:
+            return Unanswerable("the process that watches the engine was killed from outside")
+        return None
 
     async def _failure_so_far(self) -> Failed | None:
         self.read_log()

@@ -4,19 +4,20 @@ A trial starts the engine (or goes on with a living one if only the request chan
 it claims, asks its probes, and ends at the first root event. What it saw lies in its folder afterwards.
 """
 
-import dataclasses
+import os
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from culpa.engines.base import EngineAdapter
+from culpa.evidence import Asked, Verdict, write_evidence
 from culpa.executors import Executor
-from culpa.host import CannotStart, Machine, busy_gpus, free_port, port_owner
+from culpa.host import CannotStart, Machine, free_port, port_owner, wait_until_idle
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
-from culpa.model.redact import redact
-from culpa.probes import Answer, Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
-from culpa.session import EngineSession, Failed, Patience, Unanswerable, write_json
+from culpa.model.redact import printable, redact
+from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
+from culpa.session import EngineSession, Failed, Patience, Unanswerable
 from culpa.triage import same_failure
 
 NO_CLAIMS = Configuration(())
@@ -25,16 +26,9 @@ GRACE_AFTER_FAILURE = 0.5
 GRACE_AFTER_PASS = 10.0
 # A wrong answer or a refused connection may have its cause a moment away in the log.
 SECOND_LOOK_SECONDS = 1.0
+# Symptoms that lie in the answer itself: only an answer known to be right is a pass then.
+WRONG_OUTPUT = frozenset({"wrong_answer", "gibberish", "degenerate", "nan_logits", "malformed_answer"})
 TRANSPORT_SYMPTOMS = frozenset({"http_error", "connection_lost"})
-
-
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """One probe of a trial: what was asked, what came back, what that means."""
-
-    probe: Probe
-    answers: tuple[Answer, ...]
-    judgement: Judgement
 
 
 # Gives the next probe from the engine's limits and from what was asked in this trial so far; None ends it.
@@ -71,20 +65,6 @@ class TrialResult:
 
     trial: Trial
     asked: tuple[Asked, ...] = ()
-    failed_probe: Probe | None = None
-
-
-@dataclass(slots=True)
-class _Verdict:
-    """The state of a trial under way; becomes a Trial."""
-
-    outcome: Outcome = Outcome.PASS
-    reason: str = ""
-    incident: Incident | None = None
-    seen_at: float | None = None
-    exit_code: int | None = None
-    mismatches: tuple[str, ...] = ()
-    asked: list[Asked] = field(default_factory=list)
     failed_probe: Probe | None = None
 
 
@@ -126,7 +106,7 @@ class TrialRunner:
         began = time.monotonic()
         folder = self._folder / "trials" / f"{request.id:04d}"
         folder.mkdir(parents=True, exist_ok=True)
-        verdict = _Verdict()
+        verdict = Verdict()
         reused = self._reusable(request)
         session: EngineSession | None = None
         done = False
@@ -146,7 +126,7 @@ class TrialRunner:
                 verdict.outcome = Outcome.UNTESTABLE
                 verdict.reason = f"processes of the engine could not be ended: {', '.join(survivors)}"
         trial = self._finish(request, verdict, session, reused, began, judged_at, folder)
-        self._write_evidence(request, trial, verdict, session, folder)
+        write_evidence(folder, trial, verdict, session)
         return TrialResult(
             trial,
             tuple(verdict.asked),
@@ -168,10 +148,12 @@ class TrialRunner:
             and session.exit_code() is None
         )
 
-    async def _start(self, request: TrialRequest, folder: Path, verdict: _Verdict) -> EngineSession | None:
+    async def _start(self, request: TrialRequest, folder: Path, verdict: Verdict) -> EngineSession | None:
         """Start the engine and wait until it is ready; on anything else the verdict is set and None returned."""
         survivors = await self._end(GRACE_AFTER_PASS)
-        blocked = survivors or tuple(busy_gpus(self._machine))
+        launch = self._adapter.apply(self._launch, request.levels)
+        visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
+        blocked = survivors or tuple(await wait_until_idle(self._machine, visible))
         if blocked:
             _cannot_answer(verdict, f"the machine is not free for a trial: {'; '.join(blocked)}")
             return None
@@ -182,7 +164,7 @@ class TrialRunner:
             return None
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)
-        prepared = self._adapter.prepare(self._adapter.apply(self._launch, request.levels), port, scratch)
+        prepared = self._adapter.prepare(launch, port, scratch)
         (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
         began = time.monotonic()
         self._on_progress(request.id, "starting", 0.0, "")
@@ -214,7 +196,7 @@ class TrialRunner:
     # -- probing -------------------------------------------------------------------------------------------
 
     async def _probe(
-        self, session: EngineSession, request: TrialRequest, folder: Path, verdict: _Verdict, began: float
+        self, session: EngineSession, request: TrialRequest, folder: Path, verdict: Verdict, began: float
     ) -> None:
         if verdict.outcome is not Outcome.PASS:
             return
@@ -234,15 +216,18 @@ class TrialRunner:
         endpoint: Endpoint,
         probe: Probe,
         request: TrialRequest,
-        verdict: _Verdict,
+        verdict: Verdict,
         began: float,
     ) -> bool:
         """Ask one probe; False if the trial is over with it."""
         asked_at = time.monotonic()
         last_token_at = asked_at
 
+        sent_before = verdict.sent
+
         def progressed(progress: Progress) -> None:
             nonlocal last_token_at
+            verdict.sent = sent_before + progress.sent
             last_token_at = time.monotonic()
             self._on_progress(request.id, "probing", last_token_at - began, _progress_text(probe, progress))
 
@@ -258,6 +243,11 @@ class TrialRunner:
             return False
         judgement = judge(probe, came, request.reference)
         verdict.asked.append(Asked(probe, came, judgement))
+        inconclusive = self._inconclusive(judgement, request)
+        if inconclusive:
+            verdict.outcome = Outcome.UNTESTABLE
+            verdict.reason = inconclusive
+            return False
         if judgement.status != "wrong":
             self._usual_seconds[probe.name] = max(
                 self._usual_seconds.get(probe.name, 0.0), time.monotonic() - asked_at
@@ -267,8 +257,19 @@ class TrialRunner:
         await self._blame_answer(session, judgement, request, verdict)
         return False
 
+    @staticmethod
+    def _inconclusive(judgement: Judgement, request: TrialRequest) -> str:
+        """Why an answer that is not wrong is no pass either, where a certain failure is hunted; else empty."""
+        if request.hunted is None:
+            return ""
+        if judgement.status == "unsupported":
+            return f"the engine refuses this kind of request: {judgement.evidence}"
+        if judgement.status == "unknown" and request.hunted.symptom in WRONG_OUTPUT:
+            return f"whether the answer is right can't be told: {judgement.evidence}"
+        return ""
+
     async def _blame_answer(
-        self, session: EngineSession, judgement: Judgement, request: TrialRequest, verdict: _Verdict
+        self, session: EngineSession, judgement: Judgement, request: TrialRequest, verdict: Verdict
     ) -> None:
         """An answer is wrong. If the transport failed, the engine's log may say why; else the answer is the event."""
         seen_at = time.monotonic()
@@ -291,7 +292,7 @@ class TrialRunner:
 
     # -- verdict and evidence ------------------------------------------------------------------------------
 
-    def _record(self, ended: Failed | Unanswerable, request: TrialRequest, verdict: _Verdict) -> None:
+    def _record(self, ended: Failed | Unanswerable, request: TrialRequest, verdict: Verdict) -> None:
         if isinstance(ended, Unanswerable):
             verdict.outcome = Outcome.UNTESTABLE
             verdict.reason = ended.reason
@@ -301,7 +302,7 @@ class TrialRunner:
         self._fail(ended.incident, ended.seen_at, request, verdict, text)
 
     def _fail(
-        self, incident: Incident, seen_at: float, request: TrialRequest, verdict: _Verdict, reason: str
+        self, incident: Incident, seen_at: float, request: TrialRequest, verdict: Verdict, reason: str
     ) -> None:
         signature = incident.signature()
         hunted = request.hunted
@@ -313,7 +314,7 @@ class TrialRunner:
     def _finish(
         self,
         request: TrialRequest,
-        verdict: _Verdict,
+        verdict: Verdict,
         session: EngineSession | None,
         reused: bool,
         began: float,
@@ -328,7 +329,7 @@ class TrialRunner:
             outcome=verdict.outcome,
             purpose=request.purpose,
             arm=request.arm,
-            reason=redact(verdict.reason),
+            reason=redact(printable(verdict.reason)),
             signature=verdict.incident.signature() if verdict.incident else None,
             root=verdict.incident.root if verdict.incident else None,
             async_stack=verdict.incident.async_stack if verdict.incident else False,
@@ -342,7 +343,7 @@ class TrialRunner:
                 round(judged_at - verdict.seen_at, 3) if verdict.seen_at is not None else None
             ),
             exposure=Exposure(
-                requests=len(answers),
+                requests=verdict.sent,
                 tokens=sum((a.prompt_tokens or 0) + (a.completion_tokens or 0) for a in answers),
                 seconds=round(now - began, 3),
                 concurrency=max(
@@ -355,45 +356,12 @@ class TrialRunner:
             folder=str(folder.relative_to(self._folder)),
         )
 
-    def _write_evidence(
-        self,
-        request: TrialRequest,
-        trial: Trial,
-        verdict: _Verdict,
-        session: EngineSession | None,
-        folder: Path,
-    ) -> None:
-        if session is not None:
-            write_json(folder / "effective.json", {"effective": session.effective, "api": session.api})
-            if session.folder != folder:
-                (folder / "engine.log.txt").write_text(
-                    f"This trial went on with the engine of {session.folder.name}: see its engine.log.\n",
-                    encoding="utf-8",
-                )
-        write_json(
-            folder / "answers.json",
-            [
-                {"probe": asked.probe.name, "judgement": asked.judgement, "answers": asked.answers}
-                for asked in verdict.asked
-            ],
-        )
-        write_json(
-            folder / "trial.json",
-            {
-                "arm": request.arm,
-                "purpose": request.purpose,
-                "outcome": trial.outcome,
-                "reason": trial.reason,
-                "incident": dataclasses.asdict(verdict.incident) if verdict.incident else None,
-            },
-        )
-
 
 def _progress_text(probe: Probe, progress: Progress) -> str:
     text = f"{probe.name}: {progress.answered} of {progress.requests} answers"
     return f"{text}, {progress.tokens} tokens" if progress.tokens else text
 
 
-def _cannot_answer(verdict: _Verdict, reason: str) -> None:
+def _cannot_answer(verdict: Verdict, reason: str) -> None:
     verdict.outcome = Outcome.UNTESTABLE
     verdict.reason = reason

@@ -7,7 +7,6 @@ none, their order in the file is all that is known.
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
 
 _MONTHS = {
     name: index
@@ -18,7 +17,9 @@ _ISO = re.compile(r"^\d{4}-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
 _AMERICAN = re.compile(r"^(\d\d)/(\d\d)/\d{4}-(\d\d):(\d\d):(\d\d)$")
 _GLOG = re.compile(r"^(\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})$")
 _SYSLOG = re.compile(r"^(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)")
-_STAMP = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)$")
+_STAMP = re.compile(
+    r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):?(\d\d))$", re.ASCII
+)
 _UPTIME = re.compile(r"^(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3})$")
 
 
@@ -61,7 +62,9 @@ def wall_second(text: str) -> float | None:
     return None
 
 
-def _seconds(month: int, day: int, hour: int, minute: int, second: int) -> float:
+def _seconds(month: int, day: int, hour: int, minute: int, second: int) -> float | None:
+    if not (1 <= month <= 12 and 1 <= day <= 31 and hour < 24 and minute < 60 and second < 61):
+        return None
     return float((((month * 31 + day) * 24 + hour) * 60 + minute) * 60 + second)
 
 
@@ -70,13 +73,20 @@ def stamp_nanoseconds(text: str) -> int | None:
     match = _STAMP.match(text)
     if match is None:
         return None
-    day, time, fraction, zone = match.groups()
-    try:
-        whole = datetime.fromisoformat(f"{day}T{time}{'+00:00' if zone == 'Z' else zone}")
-        seconds = int(whole.timestamp())
-    except (ValueError, OverflowError):
+    year, month, day, hour, minute, second = (int(part) for part in match.groups()[:6])
+    if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
-    return seconds * 1_000_000_000 + int((fraction or "0").ljust(9, "0"))
+    offset = (int(match[9]) * 60 + int(match[10])) * (-60 if match[8] == "-" else 60) if match[8] else 0
+    seconds = _days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset
+    return seconds * 1_000_000_000 + int((match[7] or "0").ljust(9, "0"))
+
+
+def _days(year: int, month: int, day: int) -> int:
+    """Days since 1970-01-01 of a Gregorian date (Hinnant, "chrono-Compatible Low-Level Date Algorithms")."""
+    year -= month <= 2
+    era, of_era = divmod(year, 400)
+    of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
+    return era * 146097 + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719468
 
 
 def uptime_seconds(text: str) -> float | None:

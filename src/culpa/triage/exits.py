@@ -1,7 +1,26 @@
 """What an exit code says when the log says nothing."""
 
-import signal
-
+# Linux on x86-64 and Arm; the signal module would give the names of the machine that reads, not of the one that failed.
+_SIGNALS = {
+    1: "SIGHUP",
+    2: "SIGINT",
+    3: "SIGQUIT",
+    4: "SIGILL",
+    5: "SIGTRAP",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    10: "SIGUSR1",
+    11: "SIGSEGV",
+    12: "SIGUSR2",
+    13: "SIGPIPE",
+    14: "SIGALRM",
+    15: "SIGTERM",
+    24: "SIGXCPU",
+    25: "SIGXFSZ",
+    31: "SIGSYS",
+}
 _CRASH_SYMPTOMS = {"SIGSEGV": "segfault", "SIGBUS": "segfault", "SIGABRT": "abort"}
 
 
@@ -12,10 +31,7 @@ def signal_name(exit_code: int | None) -> str | None:
     number = -exit_code if exit_code < 0 else exit_code - 128 if 128 < exit_code < 193 else 0
     if number <= 0:
         return None
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
+    return _SIGNALS.get(number, f"signal {number}")
 
 
 def symptom_of_exit(exit_code: int | None) -> str:

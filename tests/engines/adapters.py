@@ -20,8 +20,8 @@ def catalogue(text: str) -> Catalogue:
 
 
 def adapter(text: str, surrounding: dict[str, str] | None = None) -> GenericAdapter:
-    """The generic adapter over a catalogue; nothing is inherited unless it is given."""
-    return GenericAdapter(catalogue(text), surrounding or {})
+    """The generic adapter over a catalogue; only a PATH is inherited unless more is given."""
+    return GenericAdapter(catalogue(text), surrounding or {"PATH": "/usr/bin:/bin"})
 
 
 def launch(line: str, **env: str | None) -> Launch:

@@ -66,6 +66,7 @@ class Program:
     index: int
     arguments: int
     module: bool = False
+    script: bool = False  # a file that an interpreter reads: it is looked for by path only
 
 
 def parse_command(words: Sequence[str]) -> Launch:
@@ -101,7 +102,7 @@ def find_program(
         if word == "-m" and index + 1 < len(argv) and argv[index + 1] in modules and _python(argv, index):
             return Program(argv[index + 1], index, index + 2, module=True)
         if index > 0 and any(word == script or word.endswith(f"/{script}") for script in scripts):
-            return Program(name, index, index + 1)
+            return Program(name, index, index + 1, script=True)
     return None
 
 
@@ -128,11 +129,11 @@ def check_programs(
 ) -> None:
     """Raises BadLaunch if the command itself, or the engine's program behind wrappers, is not to be found."""
     path = launch.environment(surrounding).get("PATH")
-    own = {launch.argv[0]}
+    own = {launch.argv[0]: False}
     if program is not None and not program.module:
-        own.add(launch.argv[program.index])
-    for word in sorted(own, key=launch.argv.index):
-        if "/" in word:
+        own.setdefault(launch.argv[program.index], program.script)
+    for word, script in own.items():
+        if "/" in word or script:
             file = Path(launch.cwd or ".") / word
             if not file.exists():
                 raise BadLaunch(f"{word}: no such file")
@@ -229,7 +230,7 @@ def _python_program(argv: Sequence[str], index: int) -> Program:
             return Program(argv[after + 1], after, after + 2, module=True)
         after += 2 if argv[after] in ("-X", "-W") else 1
     if after < len(argv):
-        return Program(PurePosixPath(argv[after]).name, after, after + 1)
+        return Program(PurePosixPath(argv[after]).name, after, after + 1, script=True)
     return Program(PurePosixPath(argv[index]).name, index, index + 1)
 
 

@@ -50,7 +50,8 @@ def differences(
         asked, real = levels.get(factor.name), effective.get(factor.name)
         if asked is None or real is None or _agrees(factor, asked, real):
             continue
-        if factor.capped_by is not None and real == effective.get(factor.capped_by) and _less(real, asked):
+        cap = factor.capped_by
+        if cap is not None and real in (effective.get(cap), levels.get(cap)) and _less(real, asked):
             continue
         sentences.append(f"{factor.name} was to be {asked}, but the engine says that it is {real}")
     return tuple(sentences)

@@ -148,9 +148,16 @@ def _other_failures(trials: Sequence[Trial], suspects: Configuration) -> tuple[O
         else:
             groups.append((trial.signature, [trial]))
     found = []
+    # A level at which the hunted failure shows too does not make the difference.
+    innocent = {
+        pair
+        for trial in trials
+        if trial.outcome is Outcome.FAIL
+        for pair in _changed(trial.configuration, suspects).items()
+    }
     for signature, members in groups:
         changed = [set(_changed(trial.configuration, suspects).items()) for trial in members]
-        common = sorted(set.intersection(*changed))
+        common = sorted(set.intersection(*changed) - innocent)
         if common:
             note = "a symptom shift or a second fault: seen whenever these levels were changed; no workaround"
         else:

@@ -198,7 +198,7 @@ class EngineSession:
             self._start_lines.extend(lines)
 
     def _unwatched(self) -> Unanswerable | None:
-        if self._process.supervisor_lost:
+        if self._process.supervisor_lost():
             return Unanswerable("the process that watches the engine was killed from outside")
         return None
 

@@ -288,3 +288,12 @@ def test_experts_are_varied_for_a_model_that_has_them(tmp_path: Path) -> None:
     assert suspects(reading)["expert_parallel"] == "on"
     assert safes(reading)["moe_backend"] == ("triton",)
     assert suspects(reading)["custom_all_reduce"] == "on"
+
+
+def test_a_factor_that_is_set_is_likelier_than_one_at_its_default(place: Path) -> None:
+    def prior(text: str) -> float:
+        reading = adapter(place / "venv" / "bin").read(launch_in(place, text), gpus(3, gib=80))
+        return next(factor.prior for factor in reading.factors if factor.name == "execution")
+
+    installation(place / "venv")
+    assert prior("vllm serve Qwen3.8-27B") == prior("vllm serve Qwen3.8-27B --enforce-eager") / 2

@@ -46,6 +46,8 @@ _SAME = {
 }
 # A value that depends on the number of ranks unless it is given: an arm that changes their number keeps it.
 _PINNED = {"max_num_batched_tokens": "default_batch_tokens", "max_num_seqs": "default_seqs"}
+# What everybody runs is less often at fault than what somebody has set.
+_PRIOR_OF_A_DEFAULT = 0.5
 _SHARES = ("--gpu-memory-utilization", "--device-memory-utilization")
 _PARALLEL_SIZES = ("pipeline_parallel_size", "tensor_parallel_size")
 
@@ -248,6 +250,8 @@ class VllmAdapter(CatalogueAdapter):
             flags = {flag for flag in (entry.flag, *entry.on, *entry.off) if flag}
             if entry.json_place is not None:
                 flags.add(entry.json_place.flag)
+            if self._setting.given[entry.name] == entry.unmentioned:
+                fitted = fitted.model_copy(update={"prior": entry.prior * _PRIOR_OF_A_DEFAULT})
             if flags & hidden:
                 self._reasons[entry.name] = "it is set in a --config file that is not understood"
             entries.append(fitted)

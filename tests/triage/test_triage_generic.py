@@ -185,3 +185,34 @@ def test_nothing_hostile_of_a_line_is_reported() -> None:
 def test_an_unknown_dialect_is_refused_by_name() -> None:
     with pytest.raises(ValueError, match="unknown log dialect 'vlm': known are generic, llamacpp, vllm"):
         LogReader("vlm")
+
+
+def test_an_abort_of_ggml_is_decisive_and_keeps_its_reason() -> None:
+    reader = LogReader("llamacpp")
+    reader.feed(["0.00.516.905 I srv init: listening on http://127.0.0.1:8080"])
+    reader.feed(["/src/llama.cpp/ggml/src/ggml-backend.cpp:1234: cannot run the operation (NONE)"])
+    assert reader.decisive
+    found = reader.incident(exit_code=-6)
+    assert found is not None
+    assert (found.symptom, found.event) == ("abort", "ggml-backend.cpp:<n>: cannot run the operation (NONE)")
+
+
+def test_an_allocation_that_fails_is_the_root_of_a_failed_start_but_not_decisive() -> None:
+    line = "0.00.4.5 x"
+    oom = "0.00.400.500 E ggml_alloc: allocating 4096.00 MiB on device 0: cudaMalloc failed: out of memory"
+    reader = LogReader("llamacpp")
+    reader.feed([line, oom, "0.00.400.600 E llama_x: failed to allocate buffer"])
+    assert not reader.decisive
+    ended = reader.incident(exit_code=1)
+    assert ended is not None
+    assert (ended.symptom, ended.root and ended.root.line) == ("cuda_oom", 2)
+
+
+def test_errors_that_a_start_survived_are_not_the_cause_of_a_later_end() -> None:
+    lines = [
+        "0.00.400.500 E llama_x: no projector",
+        "0.00.516.905 I srv init: listening on http://127.0.0.1:8080",
+    ]
+    ended = incident("llamacpp", lines, exit_code=1)
+    assert ended is not None
+    assert (ended.root, ended.event) == (None, "exit code 1")

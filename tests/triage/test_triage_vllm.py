@@ -281,3 +281,21 @@ def test_a_usage_error_is_a_failed_start() -> None:
         "startup_error",
         "api_server.py: error: unrecognized arguments: --x",
     )
+
+
+def test_a_pid_that_two_containers_share_names_no_rank() -> None:
+    lines = [
+        "(Worker_TP0 pid=7) INFO 07-15 21:01:00 [cpu_model_runner.py:68] a",
+        "(Worker_TP4 pid=7) INFO 07-15 21:01:00 [cpu_model_runner.py:68] b",
+    ]
+    head = "(Worker pid=7) ERROR 07-15 21:01:01 [multiproc_executor.py:953] "
+    incident = judged([*lines, head + "Traceback (most recent call last):", head + "ValueError: bad"])
+    assert incident.first_failed_rank is None
+
+
+def test_a_timeout_of_one_request_is_no_hang() -> None:
+    reader = LogReader("vllm")
+    head = "(APIServer pid=10) ERROR 07-15 21:01:03 [serving_chat.py:200] "
+    reader.feed(["INFO:     Application startup complete.", head + "x"])
+    reader.feed([head + "Traceback (most recent call last):", head + "TimeoutError"])
+    assert reader.incident() is None

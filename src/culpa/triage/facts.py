@@ -19,7 +19,7 @@ class Facts:
         self._ranks_by_pid: dict[int, Ranks] = {}
         self._label_by_pid: dict[int, str] = {}
         self._kind_by_pid: dict[int, str] = {}
-        self._local: dict[int, int] = {}
+        self._local: dict[int, int | None] = {}  # None: several processes had this index, so it names none
         self._sections: dict[int, set[str]] = {}
         self._section_line: dict[str, LogLine] = {}
         self._latest: dict[int, Moment] = {}
@@ -34,19 +34,24 @@ class Facts:
             if len(values := self.rank_names.setdefault(name, set())) < _MAX_PROCESSES:
                 values.add(value)
         if line.pid is not None and len(self._label_by_pid) < _MAX_PROCESSES:
-            if line.ranks and line.pid not in self._ranks_by_pid:
-                self._ranks_by_pid[line.pid] = line.ranks
-                self._label_by_pid[line.pid] = line.process or ""
+            if line.ranks and self._ranks_by_pid.setdefault(line.pid, line.ranks) != line.ranks:
+                self._ranks_by_pid[line.pid] = ()  # two containers with the same pid: it names no place
+            elif line.ranks and line.process is not None:
+                self._label_by_pid[line.pid] = line.process
             if line.process is not None:
                 self._label_by_pid.setdefault(line.pid, line.process)
                 if match := _INDEX.match(line.process):
-                    self._local.setdefault(int(match[1]), line.pid)
+                    self._index(int(match[1]), line.pid)
             if line.role is not None and line.role != "kernel":
                 self._kind_by_pid.setdefault(line.pid, line.role)
             if "local_rank=" in line.text and (match := _LOCAL.search(line.text)):
-                self._local[int(match[1])] = line.pid
+                self._index(int(match[1]), line.pid)
         if line.moment.shown and (len(self._latest) < _MAX_PROCESSES or line.section in self._latest):
             self._latest[line.section] = line.moment
+
+    def _index(self, local_rank: int, pid: int) -> None:
+        if self._local.setdefault(local_rank, pid) != pid:
+            self._local[local_rank] = None
 
     def latest(self, section: int) -> Moment:
         """The last time seen in a section: a lower bound for a line without one."""

@@ -16,6 +16,8 @@ from culpa.triage.tables import load_tables
 
 #: Consequences that say by themselves that the engine is dead; the others occur at every shutdown too.
 _DEADLY = frozenset({"engine_dead", "silent_death", "cuda_error"})
+#: Errors of which nothing is known but that they were errors.
+_UNCLASSIFIED = frozenset({"exception", "assertion", "startup_error", "error_exit"})
 #: How far from the end an error may stand and still be of the same burst, in seconds.
 _BURST_SECONDS = 30.0
 #: How many lines apart two sentences about one event may stand.
@@ -65,6 +67,8 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
     causes = [event for event in events if event.role == "cause"]
     fatal = [event for event in causes if event.fatal]
     weaker = [event for event in causes if not event.fatal] if ended_badly else []
+    if facts.ready:  # what came before, the engine has survived
+        weaker = [event for event in weaker if not event.before_ready]
     early = [event for event in weaker if event.before_ready and event.weight >= Weight.EXCEPTION]
     if fatal or early:
         return in_order([*fatal, *early])[0]
@@ -75,7 +79,9 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
     ]
     if symptoms:
         return in_order(symptoms)[0]
-    if weaker and not (crashed and facts.ready):
+    if crashed and facts.ready:  # a request error does not kill by a signal
+        weaker = [event for event in weaker if event.symptom not in _UNCLASSIFIED]
+    if weaker:
         strongest = max(event.weight for event in weaker)
         return _burst(in_order([event for event in weaker if event.weight == strongest]))
     return None
@@ -139,7 +145,7 @@ def _incident(
         symptom, event_text = quoted[0].symptom, normalise(root.quoted)
     if root.role == "consequence" and root.exit_code is not None:
         symptom, event_text = symptom_of_exit(root.exit_code), event_of_exit(root.exit_code)
-    clues = _clues(root, events, facts)
+    clues = _clues(root, events)
     if clues:
         root = clues[0]
     causes = [event for event in events if event.role == "cause"]
@@ -175,15 +181,14 @@ def _as_pid(event: Event, pid: int) -> Event:
     return replace(event, pid=pid, process=None, kind=None)
 
 
-def _clues(root: Event, events: Sequence[Event], facts: Facts) -> list[Event]:
+def _clues(root: Event, events: Sequence[Event]) -> list[Event]:
     """Lines that explain the root: the kernel's record of its process, or a library's words before it."""
     explaining = [event for event in events if event.role == "clue" and root.symptom in event.explains]
     kernel = [event for event in explaining if event.kind == "kernel"]
-    pid = root.pid
     others = [event for event in explaining if event.kind != "kernel"]
     ordered = in_order([*others, root])
     before = ordered[: ordered.index(root)]
-    same = [event for event in kernel if event.pid is not None and event.pid == pid]
+    same = [event for event in kernel if event.pid is not None and event.pid == root.pid]
     return in_order(same) or before
 
 

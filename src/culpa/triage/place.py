@@ -28,7 +28,7 @@ class Speaker:
 
 def speaker_of(event: Event, facts: Facts) -> Speaker:
     """The process of an event: by its prefix, its pid, or as the only speaker of its section."""
-    label = facts.label_of(event.pid) or event.process
+    label = event.process if event.ranks else facts.label_of(event.pid) or event.process
     kind = facts.kind_of(event.pid) or (event.kind if event.kind != "kernel" else None)
     ranks = event.ranks or facts.ranks_of(event.pid)
     if label is None and kind is None and (only := facts.only_speaker(event.section)) is not None:

@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from culpa.model import Incident
-from culpa.triage.events import Event, Weight, event_of
+from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
 from culpa.triage.judgement import judge
 from culpa.triage.lines import LineParser, LogLine
@@ -35,6 +35,7 @@ _CHILD = re.compile(r"^Process (?:(EngineCore)|VllmWorker)[\w-]{0,40}:$")
 _UNSAID = re.compile(r"\d{1,4} validation errors? for ")
 _INTERNALS = re.compile(r"\s+(?:For further information visit|File )")
 _INTERNALS_TAIL = re.compile(r" \[type=.{0,2000}$")
+_ALLOCATION = frozenset({"cuda_oom", "host_out_of_memory"})
 _DYING_KINDS = frozenset({"worker", "engine_core"})
 # Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
 _MAX_ALIKE = 40
@@ -115,9 +116,10 @@ class LogReader:
         found = self._tables.classify(text)
         rule = found[0] if found else None
         role = rule.role if rule else "cause"
-        if role in ("noise", "recovery", "handled", "header", "shutdown"):
-            role, rule = "cause", None
         name = raised.type.rpartition(".")[2]
+        bare_timeout = name == "TimeoutError" and not raised.message and raised.line.role not in _DYING_KINDS
+        if bare_timeout or role in ("noise", "recovery", "handled", "header", "shutdown"):
+            role, rule = "cause", None
         if name in _ENDINGS:
             role = "noise"
         symptom = "assertion" if name == "AssertionError" else "exception"
@@ -137,10 +139,11 @@ class LogReader:
             event.header = raised.header.number
         if event.kind is None and (child := _CHILD.match(raised.header_text or "")):
             event.kind = "engine_core" if child[1] else "worker"
-        if found is not None:
-            _details(event, found[0], found[1])
+        if found is not None and rule is not None:
+            _details(event, rule, found[1])
         if raised.previous is not None:
             self._hang_on(event, raised)
+            raised.previous = None  # a chain may go on for ever; only its last link is needed
         if _UNSAID.match(raised.message):
             self._unfinished = (event, raised.line, 2)
         _bounded(self._last_raised, event.process, raised.line)
@@ -158,7 +161,7 @@ class LogReader:
             self._unfinished = None
             return
         said = _INTERNALS_TAIL.sub("", line.text.strip())
-        event.text = f"{event.text} {said}"
+        event.text = f"{event.text} {said}"[:MAX_TEXT]
         event.event = normalise(event.text)
         self._unfinished = (event, first, lines - 1)
 
@@ -188,9 +191,13 @@ class LogReader:
             return Weight.FATAL
         if line.role == "api_server":
             return Weight.ERROR_LINE if self._facts.ready else Weight.EXCEPTION
-        if rule is not None and rule.fatal:
+        if rule is not None and rule.fatal and not self._survivable(rule):
             return Weight.FATAL
         return Weight.EXCEPTION
+
+    def _survivable(self, rule: SignatureRule) -> bool:
+        """llama.cpp tries allocations that may fail, and refuses a request whose buffer does not fit."""
+        return self._dialect == "llamacpp" and rule.symptom in _ALLOCATION
 
     def _message(self, line: LogLine) -> None:
         found = self._tables.classify(line.text)
@@ -212,14 +219,16 @@ class LogReader:
             if not any(self._ends_it(event) for event in self._events):
                 self._facts.orderly_ends.add(line.section)
             return
-        heard = rule.fatal and not (line.role == "api_server" and self._facts.ready)
+        weight = Weight.ERROR_LINE
+        if rule.fatal and not (line.role == "api_server" and self._facts.ready):
+            weight = Weight.EXCEPTION if self._survivable(rule) else Weight.FATAL
         event = event_of(
             line,
             text=line.text.strip(),
             event=normalise(line.text),
             symptom=rule.symptom,
             role=rule.role,
-            weight=Weight.FATAL if heard else Weight.ERROR_LINE,
+            weight=weight,
             before_ready=not self._facts.ready,
         )
         _details(event, rule, match)

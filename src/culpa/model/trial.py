@@ -11,6 +11,7 @@ class Observation:
     """What search may know of a trial: the configuration and how it ended. Nothing else counts as evidence.
 
     `purpose` is the reason for which it was run (see `culpa.search`); `signature` is set for FAIL and OTHER.
+    `trial` is the id by which sentences name it; 0 stands for its place in the history, counted from 1.
     """
 
     configuration: Configuration
@@ -18,6 +19,7 @@ class Observation:
     purpose: str = "search"
     signature: Signature | None = None
     reason: str = ""
+    trial: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,4 +51,6 @@ class Trial:
 
     def observation(self) -> Observation:
         """The part of the trial that search may use."""
-        return Observation(self.configuration, self.outcome, self.purpose, self.signature, self.reason)
+        return Observation(
+            self.configuration, self.outcome, self.purpose, self.signature, self.reason, self.id
+        )

@@ -29,7 +29,7 @@ def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options,
     """The conclusion of a search that ends in `outcome`; `why` says what ended it before it was done."""
     findings = tuple(_isolated(situation, cause, options) for cause in situation.known)
     if outcome is ExperimentOutcome.INCONCLUSIVE and not findings:
-        straddle = nearest_straddle(situation)
+        straddle = nearest_straddle(situation.evidence)
         if straddle is not None and straddle.difference.bit_count() == 1:
             findings = (_contrast(situation, straddle),)
     statuses = factor_statuses(situation, options)
@@ -51,11 +51,13 @@ def _isolated(situation: Situation, cause: Cause, options: Options) -> Finding:
         probability=situation.probability(cause),
         sufficient=confirmation.sufficient.count,
         necessary=tuple((space.factor(bit).name, cell.count) for bit, cell in confirmation.necessary()),
-        conditions=(*Refinement(situation, cause, options).conditions(), *_held(situation, cause)),
+        conditions=(*Refinement(situation, cause, options).conditions(), *_grounds(situation, cause)),
     )
 
 
-def _held(situation: Situation, cause: Cause) -> Iterator[str]:
+def _grounds(situation: Situation, cause: Cause) -> Iterator[str]:
+    if cause.by_descent:
+        yield "found by delta debugging: no single hypothesis explains all trials, so it rests on its own"
     names = situation.space.names(cause.held)
     if names:
         yield f"{listed(names)} stayed at the user's level in these trials"
@@ -176,7 +178,7 @@ def _untested(situation: Situation, untested: list[str]) -> Iterator[str]:
         yield f"whether {listed(untested)} {'plays' if len(untested) == 1 else 'play'} a part was not shown"
     spoiled = [
         number
-        for number, trial in enumerate(situation.evidence.history, start=1)
+        for number, trial in situation.evidence.trials.items()
         if trial.purpose == "all_safe" and number in situation.evidence.of(trial.configuration).spoiled
     ]
     if spoiled:

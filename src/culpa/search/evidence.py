@@ -9,7 +9,7 @@ from culpa.search.space import Reading, Space
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """All trials of one configuration, as 1-based places in the history.
+    """All trials of one configuration, by the numbers that sentences name them by.
 
     `spoiled` are those that ended as OTHER or UNTESTABLE: no evidence for or against a hypothesis.
     """
@@ -37,7 +37,11 @@ class Evidence:
         self.history = tuple(history)
         self.space = space
         found: dict[Configuration, tuple[list[int], list[int], list[int]]] = {}
-        for number, observation in enumerate(history, start=1):
+        numbers = [trial.trial or place for place, trial in enumerate(history, start=1)]
+        if len(set(numbers)) < len(numbers):
+            raise ValueError("two trials of the history have the same number")
+        self.trials = dict(zip(numbers, history, strict=True))
+        for number, observation in self.trials.items():
             failed, passed, spoiled = found.setdefault(observation.configuration, ([], [], []))
             if observation.outcome is Outcome.FAIL:
                 failed.append(number)

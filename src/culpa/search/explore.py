@@ -7,7 +7,6 @@ import numpy as np
 
 from culpa.model import Configuration
 from culpa.search.choose import Choice, Predictor, candidates, choose
-from culpa.search.descent import next_step
 from culpa.search.hypotheses import NEVER, Floats
 from culpa.search.options import Options
 from culpa.search.proposal import Proposal, Purpose
@@ -18,7 +17,6 @@ _CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are th
 _WORTH_CONFIRMING = 0.03  # probability of a set from which on its confirming arms get a bonus
 _CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
 _NOTHING_LEFT = 8e-3  # bits below which no trial is worth its cost
-_MISFIT = 0.5  # probability of "none of these" from which on sets are given up for plain delta debugging
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4
 _MOST_WORKAROUNDS = 16
@@ -40,9 +38,10 @@ class Explorer:
 
     def next(self) -> Proposal | None:
         """The next trial towards the next cause, None if no trial would tell anything."""
-        if self._situation.posterior.misfit > _MISFIT:
-            return self._descent()
-        return self._all_safe_again() or self._confirming() or self._informative()
+        return self._all_safe_again() or (self._descent() if self._situation.misfit else self._by_model())
+
+    def _by_model(self) -> Proposal | None:
+        return self._confirming() or self._informative()
 
     def workaround(self) -> Proposal | None:
         """The user's launch with one member of every known cause made safe: does it pass?
@@ -137,11 +136,10 @@ class Explorer:
         return next((choice for choice in ranked if situation.feasible.reason(choice.mask) is None), None)
 
     def _descent(self) -> Proposal | None:
-        mask = next_step(self._situation)
+        mask = self._situation.descent.next_step(self._options.asked)
         if mask is None:
             return None
-        reason = "no small set explains the outcomes: halfway between a failing and a passing configuration"
-        return self._proposal(mask, "search", reason, 1.0)
+        return self._proposal(mask, "search", "no small set explains the outcomes: cutting a failure down")
 
     def _proposal(self, mask: int, purpose: Purpose, reason: str, bits: float | None = None) -> Proposal:
         if bits is None:

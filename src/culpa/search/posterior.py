@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from culpa.search.evidence import Cell, Evidence
 from culpa.search.hypotheses import Floats, Hypotheses, Indices, Masks
 
-# The failure rate of a fault: most are deterministic, the rest spread over all rates.
+# The failure rate of a fault: half of all faults are taken to be deterministic, the rest may have any rate. A
+# larger half would save a trial or two where it is right, and accuse too early where it is wrong.
 RATE = np.array([0.998, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05])
-RATE_PRIOR = np.array([0.72, 0.025, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.03, 0.02, 0.015, 0.01])
+RATE_PRIOR = np.array([0.50, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.03, 0.02])
 # The rate of failures that have another cause but carry the hunted signature.
 FALSE_RATE = np.array([0.001, 0.01, 0.05])
 FALSE_RATE_PRIOR = np.array([0.6, 0.3, 0.1])

@@ -8,6 +8,7 @@ import numpy as np
 
 from culpa.model import Observation
 from culpa.search.confirm import Confirmation
+from culpa.search.descent import Descent, own_certainty
 from culpa.search.evidence import Evidence
 from culpa.search.feasible import Feasible
 from culpa.search.hazard import Hazard
@@ -16,16 +17,21 @@ from culpa.search.posterior import MOST_CERTAIN, Posterior, own_rate, pass_likel
 from culpa.search.space import Space
 
 _WIDEN = 0.05  # probability of "none of these" from which on wider hypotheses are looked at
+_MISFIT = 0.5  # probability of "none of these" from which on sets are given up for delta debugging
 _TOO_RISKY = 0.5  # a chance to be spoiled above which an arm is replaced by the nearest better one
 
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """A confirmed set: its mask, the factors held at suspect in its arms, its probability when confirmed."""
+    """A confirmed set: its mask, the factors held at suspect in its arms, its probability when confirmed.
+
+    `by_descent` marks one that rests on its own trials alone, since no hypothesis explained all of them.
+    """
 
     mask: int
     held: int
     probability: float
+    by_descent: bool = False
 
 
 @dataclass(frozen=True)
@@ -108,6 +114,16 @@ class Situation:
         """The probability that there is no further cause beside the known ones."""
         return self.ranking.of(NEVER)
 
+    @property
+    def misfit(self) -> bool:
+        """No hypothesis explains the trials: "none of these" is likelier than all of them together."""
+        return self.posterior.misfit > _MISFIT
+
+    @cached_property
+    def descent(self) -> Descent:
+        """Plain delta debugging from here."""
+        return Descent(self.evidence, self.held, tuple(cause.mask for cause in self.known), self.usable)
+
     @cached_property
     def all_safe(self) -> int | None:
         """The configuration nearest to all safe that can run, None if only the user's launch can."""
@@ -150,6 +166,9 @@ class Situation:
 
     def confirmed(self) -> Cause | None:
         """The best set, if its arms are all in. The caller compares its probability with the asked one."""
+        if self.misfit:
+            found = self.descent.minimal()
+            return None if found is None else Cause(found[0], self.held, found[1], by_descent=True)
         mask, _ = self.best
         if not mask:
             return None
@@ -161,6 +180,8 @@ class Situation:
     def probability(self, cause: Cause) -> float:
         """The probability of a known cause by all trials so far. With several causes it is the one at which
         it was confirmed: by then the trials that belong to the others were not in."""
+        if cause.by_descent:
+            return min(own_certainty(self.confirmation_of(cause)), MOST_CERTAIN)
         return self.doubting.sure(cause.mask) if len(self.known) == 1 else cause.probability
 
     @cached_property

@@ -75,7 +75,7 @@ def spoiled_by(situation: Situation, bit: int) -> str | None:
 
 def _spoiled_sentence(situation: Situation, cell: Cell) -> str:
     number = cell.spoiled[0]
-    trial = situation.evidence.history[number - 1]
+    trial = situation.evidence.trials[number]
     if trial.outcome is Outcome.OTHER:
         symptom = trial.signature.describe() if trial.signature else trial.reason or "another failure"
         return (

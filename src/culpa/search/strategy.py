@@ -71,7 +71,7 @@ class Strategy:
         self._arms = _checked_arms(self._factors, arms)
         self._spaces: dict[tuple[str, ...], tuple[Space, Feasible]] = {}
         self._first = self._space({factor.name: factor.safe[0] for factor in factors})
-        self._memo: tuple[tuple[Observation, ...], tuple[Cause, ...]] = ((), ())
+        self._latest: tuple[tuple[Observation, ...], tuple[Cause, ...], Situation | None] = ((), (), None)
 
     def next(
         self, history: Sequence[Observation], alive: Configuration | None = None
@@ -113,12 +113,13 @@ class Strategy:
             1 for mask in {situation.space.full, situation.all_safe or 0} if not evidence.at(mask).attempts
         )
         if situation.known:
-            return arms + opening
+            workaround = Explorer(situation, self._options, None).workaround()
+            return arms + opening + (workaround is not None)
         ranking = situation.ranking
         chances = ranking.chances[ranking.chances > 0.0]
         bits = float(-(chances * np.log2(chances)).sum())
         rate = max(situation.posterior.expected_rate(), 0.1)
-        confirming = 2 + sum(
+        confirming = 1 + sum(
             chance * len(situation.confirmation(mask).missing())
             for mask, chance in ranking.top(4)
             if chance > 0.1
@@ -191,17 +192,21 @@ class Strategy:
 
     def _situation(self, history: Sequence[Observation]) -> Situation:
         """The state after a history. A cause that was once confirmed stays known: what comes after belongs to
-        the search for another one. So the history is gone through in order; the memo only saves time."""
-        seen, known = self._memo
+        the search for another one. So the history is gone through in order; what is remembered only saves time.
+        """
+        seen, known, latest = self._latest
+        if latest is not None and tuple(history) == seen:
+            return latest
         if tuple(history[: len(seen)]) != seen:
             seen, known = (), ()
         for length in range(len(seen) + 1, len(history) + 1):
             part = tuple(history[:length])
             if part[-1].outcome in (Outcome.PASS, Outcome.FAIL) and len(known) < _MOST_CAUSES:
                 known = self._confirmed(part, known)
-        self._memo = (tuple(history), known)
         space, feasible = self._stand_ins(history)
-        return Situation(space, feasible, history, known, self._options.repeat)
+        situation = Situation(space, feasible, history, known, self._options.repeat)
+        self._latest = (tuple(history), known, situation)
+        return situation
 
     def _confirmed(self, history: tuple[Observation, ...], known: tuple[Cause, ...]) -> tuple[Cause, ...]:
         space, feasible = self._stand_ins(history)
@@ -211,7 +216,8 @@ class Strategy:
         cause = situation.confirmed()
         if cause is None or cause.probability < self._options.asked:
             return known
-        return (*known, cause)
+        larger = [other for other in known if other.mask & cause.mask == cause.mask]
+        return (*(other for other in known if other not in larger), cause)  # those were not minimal after all
 
     def _stand_ins(self, history: Sequence[Observation]) -> tuple[Space, Feasible]:
         """The space with a safe level for every factor that can be judged: where the preferred one can't run

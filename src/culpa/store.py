@@ -147,13 +147,3 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     except (OSError, ValueError):
         return None
     return content if isinstance(content, dict) else None
-
-
-def write_atomically(path: Path, text: str) -> None:
-    """Write a file so that a reader sees the old content or the new, never a part."""
-    scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    with scratch.open("w", encoding="utf-8", errors="replace") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    scratch.replace(path)

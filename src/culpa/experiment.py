@@ -44,6 +44,7 @@ from culpa.probes import (
 )
 from culpa.record import Hunted, Record
 from culpa.search import Proposal, Strategy
+from culpa.selection import MOST_FACTORS, most_of
 from culpa.trial import WRONG_OUTPUT, ProbeSource, TrialRequest, TrialResult, TrialRunner
 
 
@@ -216,7 +217,8 @@ class Isolation:
             if factor.name not in self._options.skip
             and (not self._options.only or factor.name in self._options.only)
         ]
-        self._factors = (*self._reading.factors, *chosen)
+        room = MOST_FACTORS - len(self._reading.factors)
+        self._factors = (*self._reading.factors, *most_of(chosen, room))
 
     def _hunted_probe(self) -> Probe | None:
         hunted, limits = self.record.hunted, self.record.limits

@@ -15,6 +15,11 @@ BUILTIN_REQUEST_FACTORS = (
 )  # fmt: skip
 
 
+# The search takes up to 32 factors; a failing request brings some of its own.
+MOST_LAUNCH_FACTORS = 22
+MOST_FACTORS = 32
+
+
 class BadSelection(ValueError):
     """A factor, level or arm that does not exist here; the message is one line for the user."""
 
@@ -56,7 +61,27 @@ def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Readin
             left.append(LeftOut(factor.name, "left out on request (not in --only)"))
         else:
             kept.append(factor)
-    return replace(reading, factors=tuple(kept), left_out=tuple(left))
+    # The likeliest stay: room is kept for the factors of the failing request.
+    ranked = sorted(kept, key=lambda factor: (-factor.prior, factor.name))
+    beyond = {factor.name for factor in ranked[MOST_LAUNCH_FACTORS:]} - set(only)
+    left.extend(
+        LeftOut(
+            name,
+            f"the {MOST_LAUNCH_FACTORS} likeliest factors are varied, this is not among them: name it with --only",
+        )
+        for name in sorted(beyond)
+    )
+    return replace(
+        reading,
+        factors=tuple(factor for factor in kept if factor.name not in beyond),
+        left_out=tuple(left),
+    )
+
+
+def most_of(factors: Sequence[Factor], count: int) -> tuple[Factor, ...]:
+    """The `count` likeliest factors, in their own order."""
+    chosen = sorted(factors, key=lambda factor: (-factor.prior, factor.name))[:count]
+    return tuple(factor for factor in factors if factor in chosen)
 
 
 def parse_arm(text: str, reading: Reading, canonical: Callable[[str], str | None]) -> Arm:

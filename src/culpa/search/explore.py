@@ -35,6 +35,8 @@ class Explorer:
         self._options = options
         self._space = situation.space
         self._alive = None if alive is None else self._space.launch_levels(alive)
+        history = situation.evidence.history
+        self._last = self._space.read(history[-1].configuration) if history else None
 
     def next(self) -> Proposal | None:
         """The next trial towards the next cause, None if no trial would tell anything."""
@@ -148,8 +150,12 @@ class Explorer:
         return Proposal(self._space.configuration(mask), purpose, arm_name(self._space, mask), reason, bits)
 
     def _costs(self, masks: Sequence[int]) -> Floats:
-        """A relaunch where a launch-scope level differs from what is alive, else only another request."""
-        same = np.array([mask & self._space.launch_bits == self._alive for mask in masks])
+        """A relaunch where a launch-scope level differs from what is alive, else only another request.
+
+        Another trial of the last configuration is a relaunch too: on the same engine it would not be independent.
+        """
+        last = self._last.low if self._last is not None and self._last.exact else None
+        same = np.array([mask & self._space.launch_bits == self._alive and mask != last for mask in masks])
         return np.where(same, self._options.request_cost, self._options.relaunch_cost)
 
     def _name(self, bit: int) -> str:

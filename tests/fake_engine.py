@@ -11,6 +11,7 @@ variables, so that the command line holds nothing but settings:
     FAKE_RATE      the rate at which it fails where the expression holds (default 1), drawn once a launch
     FAKE_LUCK      a file that counts launches, so that the draws are the same in every run
     FAKE_FAULT2, FAKE_SYMPTOM2   a second fault
+    FAKE_CLOCK     a file that takes the time of the root event, in seconds since the epoch
     FAKE_DEFAULTS  "pp=1 eager=off": levels of settings that the command line does not mention
     FAKE_IGNORES   "kv_dtype=fp8:auto": asked for the one, the engine silently takes the other
 """
@@ -100,6 +101,8 @@ class Engine:
             log("    run_kernel(batch)")
             log('  File "engine.py", line 55, in run_kernel')
             log('    raise RuntimeError(f"kernel failed on block {block}")')
+            if clock := os.environ.get("FAKE_CLOCK"):
+                Path(clock).write_text(str(time.time()))
             log(f"RuntimeError: kernel failed on block {os.getpid()}")
             log("ERROR server.py:12 engine is dead, shutting down")
         if symptom == "abort":

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from culpa.model import Conclusion, ExperimentOutcome, Finding, Level, Member
 from culpa.search.descent import Straddle, nearest_straddle
-from culpa.search.evidence import Cell
 from culpa.search.exposure import excluded_rate
 from culpa.search.hypotheses import LARGEST, NEVER
 from culpa.search.options import Options
@@ -110,7 +109,7 @@ def _open(situation: Situation, outcome: ExperimentOutcome, why: str, untested: 
 
 def _no_failure(situation: Situation) -> Iterator[str]:
     passes = len(situation.evidence.at(situation.space.full).passed)
-    yield f"with {_passes_text(passes)}, a failure rate up to {percent(excluded_rate(passes))} is not excluded"
+    yield f"with {_passes_text(passes)} and no failure, a failure rate of up to {percent(excluded_rate(passes))}"
 
 
 def _all_safe_fails(situation: Situation) -> Iterator[str]:
@@ -154,23 +153,20 @@ def _other_sets(situation: Situation) -> Iterator[str]:
 
 
 def _passes(situation: Situation) -> Iterator[str]:
-    """What the passing arms of a finding exclude, by the fewest passes that stand behind one."""
-    cells: list[Cell] = [
-        cell
-        for cause in situation.known
-        for _, cell in situation.confirmation_of(cause).necessary()
-        if cell.passed and not cell.failed
-    ]
-    if cells:
-        passes = min(len(cell.passed) for cell in cells)
+    """What the passes with a member safe exclude, for the member that has the fewest of them."""
+    evidence, space = situation.evidence, situation.space
+    members = {bit for cause in situation.known for bit in space.members(cause.mask)}
+    if members:
+        fewest = min(sorted(members), key=lambda bit: len(evidence.passed_without(bit)))
+        passes = len(evidence.passed_without(fewest))
         yield (
-            f"with {_passes_text(passes)} behind a passing arm, a failure rate there of up to "
-            f"{percent(excluded_rate(passes))} is not excluded"
+            f"with {space.factor(fewest).name} safe, {_passes_text(passes)} behind it: a failure rate there "
+            f"of up to {percent(excluded_rate(passes))}"
         )
 
 
 def _passes_text(passes: int) -> str:
-    return f"{passes} {'pass' if passes == 1 else 'passes'} and no failure"
+    return f"{passes} {'pass' if passes == 1 else 'passes'}"
 
 
 def _untested(situation: Situation, untested: list[str]) -> Iterator[str]:

@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from culpa.model import Configuration, Count, Observation, Outcome
 from culpa.search.space import Reading, Space
 
+_REFINING = {"level", "threshold", "relation"}
+
 
 @dataclass(frozen=True, slots=True)
 class Cell:
     """All trials of one configuration, by the numbers that sentences name them by.
 
-    `spoiled` are those that ended as OTHER or UNTESTABLE: no evidence for or against a hypothesis.
+    `spoiled` are those that ended as OTHER or UNTESTABLE: no evidence for or against a hypothesis. `refining`
+    marks trials of third levels that were chosen because the set was known: they tell of those levels only.
     """
 
     configuration: Configuration
@@ -19,6 +22,7 @@ class Cell:
     failed: tuple[int, ...] = ()
     passed: tuple[int, ...] = ()
     spoiled: tuple[int, ...] = ()
+    refining: bool = False
 
     @property
     def attempts(self) -> int:
@@ -50,11 +54,18 @@ class Evidence:
             else:
                 spoiled.append(number)
         self.by_configuration = {
-            configuration: Cell(configuration, space.read(configuration), *map(tuple, numbers))
-            for configuration, numbers in found.items()
+            configuration: self._cell(configuration, *numbers) for configuration, numbers in found.items()
         }
         self.cells = tuple(self.by_configuration.values())
         self.by_mask = {cell.reading.low: cell for cell in self.cells if cell.reading.exact}
+
+    def _cell(
+        self, configuration: Configuration, failed: list[int], passed: list[int], spoiled: list[int]
+    ) -> Cell:
+        reading = self.space.read(configuration)
+        purposes = {self.trials[number].purpose for number in (*failed, *passed, *spoiled)}
+        refining = reading.low != reading.high and purposes <= _REFINING
+        return Cell(configuration, reading, tuple(failed), tuple(passed), tuple(spoiled), refining)
 
     def at(self, mask: int) -> Cell:
         """The trials of the configuration that a mask stands for (an empty cell if there are none)."""
@@ -69,6 +80,12 @@ class Evidence:
     @property
     def any_failed(self) -> bool:
         return any(cell.failed for cell in self.cells)
+
+    def passed_without(self, bit: int) -> tuple[int, ...]:
+        """Trials that passed with the factor of this bit at its stand-in safe level."""
+        return tuple(
+            sorted(number for cell in self.cells if not cell.reading.high & bit for number in cell.passed)
+        )
 
     def failed_without(self, bit: int) -> tuple[int, ...]:
         """Trials that failed although the factor of this bit was at a level that is not the suspect one."""

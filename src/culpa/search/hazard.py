@@ -2,8 +2,9 @@
 
 A small model of its own: each factor at safe, and each pair of levels of which at least one is safe, may
 spoil a trial. Good trials clear whatever they contain; every spoiled trial must be blamed on something that
-it contains, or on chance. The blame is shared by a few rounds of noisy-or updates, which is exact enough for
-its use: to tell how likely a configuration is to be spoiled, and which factors can't be tested at all.
+it contains, or on chance. It is a noisy-or (what one literal explains, the others need not), solved by a few
+rounds of belief propagation, which is exact enough for its use: to tell how likely a configuration is to be
+spoiled, and which factors can't be tested at all.
 """
 
 import numpy as np
@@ -13,11 +14,12 @@ from culpa.search.evidence import Cell, Evidence
 from culpa.search.hypotheses import Floats
 
 _SINGLE = 0.03
+_SINGLE_AGAIN = 0.3  # of a factor that has spoiled trials at another of its safe levels
 _PAIRS_OF_ONE = 0.004  # shared by all pairs that one factor is part of
 _CHANCE = 0.01
 _CLEARED = 0.02
-_ROUNDS = 6
-_UNTESTABLE = 0.75  # blame above which a factor is held at its suspect level
+_ROUNDS = 12
+UNTESTABLE = 0.65  # blame above which a factor is held at its suspect level, an arm replaced
 _SEEN_SPOILED, _SEEN_GOOD = 0.97, 0.01
 
 
@@ -28,8 +30,10 @@ def _good(cell: Cell) -> int:
 class Hazard:
     """The chance that a configuration would be spoiled, and the factors that spoil nearly every trial."""
 
-    def __init__(self, evidence: Evidence) -> None:
+    def __init__(self, evidence: Evidence, suspicious: int = 0) -> None:
+        """`suspicious` masks factors that spoiled trials at a safe level that now another stands in for."""
         self._size = evidence.space.size
+        self._suspicious = suspicious
         self._left, self._right = np.triu_indices(self._size, k=1)
         exact = [cell for cell in evidence.cells if cell.reading.exact]
         self._seen = {
@@ -38,12 +42,12 @@ class Hazard:
         }
         spoiled = [mask for mask, chance in self._seen.items() if chance == _SEEN_SPOILED]
         good = [mask for mask, chance in self._seen.items() if chance == _SEEN_GOOD]
-        self.any = bool(spoiled)
+        self.any = bool(spoiled) or bool(suspicious)
         self.held = 0
         if not self.any:
             return
         self._blame = self._learn(self._literals(good), self._literals(spoiled))
-        for index in np.flatnonzero(self._blame[: self._size] >= _UNTESTABLE):
+        for index in np.flatnonzero(self._blame[: self._size] >= UNTESTABLE):
             self.held |= 1 << int(index)
 
     def chances(self, masks: list[int]) -> Floats:
@@ -69,14 +73,16 @@ class Hazard:
 
     def _learn(self, good: NDArray[np.float64], spoiled: NDArray[np.float64]) -> Floats:
         pairs = 3 * self._left.size
-        prior = np.concatenate(
-            [np.full(self._size, _SINGLE), np.full(pairs, _PAIRS_OF_ONE / max(self._size, 1))]
-        )
-        cleared = _CLEARED ** good.sum(axis=0)
-        blame = prior * cleared
+        single = [_SINGLE_AGAIN if self._suspicious >> index & 1 else _SINGLE for index in range(self._size)]
+        prior = np.concatenate([single, np.full(pairs, _PAIRS_OF_ONE / max(self._size, 1))])
+        start = prior * _CLEARED ** good.sum(axis=0)
+        base = np.log(start / (1.0 - start))
+        # What each spoiled trial says for each of its literals, as a log Bayes factor: loopy belief
+        # propagation, where a literal is judged by all trials but the one that is asked.
+        words = np.zeros_like(spoiled)
         for _ in range(_ROUNDS):
-            share = spoiled * blame
-            share /= _CHANCE + share.sum(axis=1, keepdims=True)
-            blamed = 1.0 - np.prod(1.0 - share, axis=0)
-            blame = np.maximum(prior, blamed) * cleared
-        return np.asarray(blame)
+            elsewhere = base + words.sum(axis=0) - words
+            clean = -np.logaddexp(0.0, elsewhere) * spoiled
+            others = clean.sum(axis=1, keepdims=True) - clean + np.log1p(-_CHANCE)
+            words = 0.5 * words - 0.5 * spoiled * np.log(-np.expm1(np.minimum(others, -1e-9)))
+        return np.asarray(1.0 / (1.0 + np.exp(-(base + words.sum(axis=0)))))

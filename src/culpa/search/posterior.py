@@ -22,7 +22,7 @@ RATE = np.array([0.998, 0.95, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1, 0.05]
 RATE_PRIOR = np.array([0.50, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.05, 0.03, 0.02])
 # The rate of failures that have another cause but carry the hunted signature.
 FALSE_RATE = np.array([0.001, 0.01, 0.05])
-FALSE_RATE_PRIOR = np.array([0.6, 0.3, 0.1])
+FALSE_RATE_PRIOR = np.array([0.7, 0.25, 0.05])
 THIRD_LEVEL = 0.25  # how often a level that is neither suspect nor stand-in acts like the suspect one
 MISFIT_PRIOR = 0.01
 # "None of these": a configuration nearly always passes, nearly always fails, or is anything in between; the
@@ -30,6 +30,7 @@ MISFIT_PRIOR = 0.01
 MISFIT_RATE = np.array([0.005, 0.25, 0.5, 0.75, 0.995])
 _MISFIT_SHARE = np.array([0.1, 0.3, 0.5, 0.7, 0.9])
 _MISFIT_PRIOR = np.stack([[0.9 * (1.0 - share), 0.03, 0.04, 0.03, 0.9 * share] for share in _MISFIT_SHARE])
+_TABLE = 1 << 22  # keys below this are told apart by a table, others by sorting
 MOST_CERTAIN = 0.999  # no probability is reported above this
 
 _P = np.repeat(RATE, FALSE_RATE.size)
@@ -44,6 +45,8 @@ _LOGS = np.log(np.stack([_P, 1.0 - _P, _MIXED, 1.0 - _MIXED, _Q, 1.0 - _Q]))
 
 def counted(cell: Cell) -> tuple[int, int]:
     """Failures and passes that are evidence: a pass under an instrument may be a hidden failure."""
+    if cell.refining:
+        return 0, 0
     return len(cell.failed), 0 if cell.reading.instrumented else len(cell.passed)
 
 
@@ -83,24 +86,6 @@ def covers(terms: Masks, masks: Iterable[int]) -> NDArray[np.bool_]:
     return np.asarray((terms[:, None] & columns[None, :]) == terms[:, None])
 
 
-def _packed(bits: NDArray[np.bool_]) -> Masks:
-    """Rows of booleans as rows of 64-bit words."""
-    rows, columns = bits.shape
-    padded = np.zeros((rows, -(-columns // 64) * 64), dtype=np.bool_)
-    padded[:, :columns] = bits
-    return np.packbits(padded, axis=1, bitorder="little").view(np.uint64)
-
-
-def _distinct(words: Masks) -> tuple[Indices, Indices]:
-    """One index for every distinct row, and for every row the number of its kind."""
-    key = words[:, 0].copy()
-    for column in range(1, words.shape[1]):
-        key *= np.uint64(0x9E3779B97F4A7C15)  # mixes the words: equal rows get equal keys
-        key ^= words[:, column] + (key >> np.uint64(29))
-    _, index, inverse = np.unique(key, return_index=True, return_inverse=True)
-    return index, inverse
-
-
 def own_rate(cell: Cell) -> float:
     """How often a configuration fails, by its own trials only."""
     failed, passed = counted(cell)
@@ -127,40 +112,69 @@ def pass_likelihood(hypotheses: Hypotheses, evidence: Evidence) -> Floats:
     return np.asarray(covered @ passes * float(np.log(RATE_PRIOR @ (1.0 - RATE))))
 
 
+def _counts(hypotheses: Hypotheses, cells: list[Cell]) -> NDArray[np.int64]:
+    """For every hypothesis the failures and passes in configurations that it covers, and in those where a
+    third level decides. Two terms together cover what each does, less what both do."""
+    bits = covers(hypotheses.terms, [cell.reading.low for cell in cells])
+    maybe = covers(hypotheses.terms, [cell.reading.high for cell in cells])
+    for mask in hypotheses.known:
+        one = np.array([mask], dtype=np.uint64)
+        bits |= covers(one, [cell.reading.low for cell in cells])
+        maybe |= covers(one, [cell.reading.high for cell in cells])
+    weights = np.array([counted(cell) for cell in cells], dtype=np.float64)
+    left, right = hypotheses.pairs
+    used = np.zeros(hypotheses.terms.size, dtype=np.bool_)
+    used[left] = used[right] = True
+    paired, place = np.flatnonzero(used), np.cumsum(used) - 1
+    first, second = place[left], place[right]
+    columns = []
+    for matrix in (bits, maybe):
+        table = matrix.astype(np.float64)
+        for weight in weights.T:
+            alone = table @ weight
+            both = (table[paired] * weight) @ table[paired].T
+            columns.append(np.concatenate([alone, alone[left] + alone[right] - both[first, second]]))
+    least_failed, least_passed, most_failed, most_passed = columns
+    pieces = [least_failed, least_passed, most_failed - least_failed, most_passed - least_passed]
+    return np.asarray(np.rint(np.stack(pieces, axis=1)), dtype=np.int64)
+
+
+def _kinds(counts: NDArray[np.int64]) -> tuple[NDArray[np.int64], Indices]:
+    """The distinct rows of counts, and for every hypothesis the number of its kind."""
+    base = int(counts.max(initial=0)) + 1
+    key = ((counts[:, 2] * base + counts[:, 3]) * base + counts[:, 0]) * base + counts[:, 1]
+    if int(key.max(initial=0)) >= _TABLE:
+        _, index, inverse = np.unique(key, return_index=True, return_inverse=True)
+        return counts[index], inverse
+    present = np.zeros(int(key.max(initial=0)) + 1, dtype=np.bool_)  # the keys are small: no need to sort
+    present[key] = True
+    distinct = np.flatnonzero(present)
+    index = np.empty(distinct.size, dtype=np.intp)
+    inverse = (np.cumsum(present) - 1)[key]
+    index[inverse] = np.arange(key.size)
+    return counts[index], inverse
+
+
 def posterior(hypotheses: Hypotheses, evidence: Evidence) -> Posterior:
     """Weigh the hypotheses by all trials that are evidence."""
     cells = [cell for cell in evidence.cells if sum(counted(cell))]
-    # Two columns for every configuration: covered at least, covered at most (they differ by third levels).
-    masks = [cell.reading.low for cell in cells] + [cell.reading.high for cell in cells]
-    bits = covers(hypotheses.terms, masks)
-    for mask in hypotheses.known:
-        bits |= covers(np.array([mask], dtype=np.uint64), masks)
-    words = _packed(bits) if masks else np.zeros((hypotheses.terms.size, 1), dtype=np.uint64)
-    left, right = hypotheses.pairs
-    index, inverse = _distinct(np.concatenate([words, words[left] | words[right]]))
-    chosen = index >= hypotheses.terms.size
-    rows = np.empty((index.size, words.shape[1]), dtype=np.uint64)
-    rows[~chosen] = words[index[~chosen]]
-    pair = index[chosen] - hypotheses.terms.size
-    rows[chosen] = words[left[pair]] | words[right[pair]]
-    pattern = np.unpackbits(rows.view(np.uint8), axis=1, bitorder="little")[:, : len(masks)].astype(float)
-
-    counts = np.array([counted(cell) for cell in cells], dtype=float).reshape(len(cells), 2)
-    least, most = pattern[:, : len(cells)], pattern[:, len(cells) :]
-    covered = least @ counts
-    undecided = (most - least) @ counts
-    outside = counts.sum(axis=0) - covered - undecided
-    grid = np.concatenate([covered, undecided, outside], axis=1) @ _LOGS + _GRID_PRIOR
+    if cells:
+        rows, inverse = _kinds(_counts(hypotheses, cells))
+    else:
+        rows = np.zeros((1, 4), dtype=np.int64)
+        inverse = np.zeros(hypotheses.first.size, dtype=np.intp)
+    total = np.array([counted(cell) for cell in cells], dtype=np.int64).reshape(len(cells), 2).sum(axis=0)
+    outside = total - rows[:, :2] - rows[:, 2:]
+    grid = np.concatenate([rows, outside], axis=1) @ _LOGS + _GRID_PRIOR
     top = grid.max(axis=1, keepdims=True)
     scaled = np.exp(grid - top)
     mass = scaled.sum(axis=1)
     rate, false_rate = scaled @ _P / mass, scaled @ _Q / mass
 
-    with np.errstate(divide="ignore"):
-        log_weight = np.log(hypotheses.prior) + np.log1p(-MISFIT_PRIOR) + (top[:, 0] + np.log(mass))[inverse]
+    log_weight = np.log(hypotheses.prior) + np.log1p(-MISFIT_PRIOR) + (top[:, 0] + np.log(mass))[inverse]
     misfit = float(np.log(MISFIT_PRIOR)) + _misfit_likelihood(cells)
     peak = max(float(log_weight.max()), misfit)
     weight = np.exp(log_weight - peak)
     rest = float(np.exp(misfit - peak))
-    total = float(weight.sum()) + rest
-    return Posterior(hypotheses, weight / total, rest / total, rate[inverse], false_rate[inverse])
+    whole = float(weight.sum()) + rest
+    return Posterior(hypotheses, weight / whole, rest / whole, rate[inverse], false_rate[inverse])

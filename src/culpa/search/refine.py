@@ -42,10 +42,9 @@ class Refinement:
 
     def _other_levels(self) -> Iterator[tuple[Factor, str, Configuration]]:
         for factor in self._members:
-            stand_in = self._space.safe_level(self._space.mask([factor.name]))
-            for level in factor.safe if not factor.numeric else ():
-                if level != stand_in:
-                    yield factor, level, self._ground.with_levels({factor.name: level})
+            stand_in = factor.safe.index(self._space.safe_level(self._space.mask([factor.name])))
+            for level in factor.safe[stand_in + 1 :] if not factor.numeric else ():
+                yield factor, level, self._ground.with_levels({factor.name: level})
 
     def _next_level(self) -> Proposal | None:
         for factor, level, configuration in self._other_levels():
@@ -54,7 +53,20 @@ class Refinement:
                 return self._proposal(configuration, "level", reason)
         return None
 
+    def _spoiled_levels(self) -> Iterator[tuple[str, list[int]]]:
+        """Safe levels of members that another one stands in for, with the trials that they spoiled."""
+        for factor in self._members:
+            stand_in = factor.safe.index(self._space.safe_level(self._space.mask([factor.name])))
+            for level in factor.safe[:stand_in]:
+                cells = self._situation.evidence.cells
+                with_it = [cell for cell in cells if cell.configuration.get(factor.name) == level]
+                numbers = sorted(number for cell in with_it for number in cell.spoiled)
+                if numbers:
+                    yield f"{factor.name}={level}", numbers
+
     def _level_sentences(self) -> Iterator[str]:
+        for level, numbers in self._spoiled_levels():
+            yield f"{level} could not be judged ({trials(numbers)})"
         for factor, level, configuration in self._other_levels():
             cell = self._situation.evidence.of(configuration)
             if cell.failed:

@@ -11,14 +11,13 @@ from culpa.search.confirm import Confirmation
 from culpa.search.descent import Descent, own_certainty
 from culpa.search.evidence import Evidence
 from culpa.search.feasible import Feasible
-from culpa.search.hazard import Hazard
+from culpa.search.hazard import UNTESTABLE, Hazard
 from culpa.search.hypotheses import NEVER, Floats, Masks, hypotheses, widened
 from culpa.search.posterior import MOST_CERTAIN, Posterior, own_rate, pass_likelihood, posterior
 from culpa.search.space import Space
 
-_WIDEN = 0.05  # probability of "none of these" from which on wider hypotheses are looked at
+_WIDEN = 0.01  # probability of "none of these" from which on wider hypotheses are looked at
 _MISFIT = 0.5  # probability of "none of these" from which on sets are given up for delta debugging
-_TOO_RISKY = 0.5  # a chance to be spoiled above which an arm is replaced by the nearest better one
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,13 +62,15 @@ class Situation:
         history: Sequence[Observation],
         known: tuple[Cause, ...] = (),
         repeat: int = 1,
+        suspicious: int = 0,
     ) -> None:
         self.space = space
         self.feasible = feasible
         self.known = known
         self.repeat = repeat
         self.evidence = Evidence(space, history)
-        self.hazard = Hazard(self.evidence)
+        self.suspicious = suspicious
+        self.hazard = Hazard(self.evidence, suspicious)
         self.held = self.hazard.held | feasible.held
 
     @cached_property
@@ -132,7 +133,7 @@ class Situation:
 
     def usable(self, mask: int) -> bool:
         """Whether a configuration can run and is likely to say something."""
-        return self.feasible.reason(mask) is None and self.hazard.chance(mask) < _TOO_RISKY
+        return self.feasible.reason(mask) is None and self.hazard.chance(mask) < UNTESTABLE
 
     def confirmation(self, mask: int) -> Confirmation:
         """How far a set is confirmed, holding at suspect what its arms can't do without."""
@@ -187,7 +188,7 @@ class Situation:
     @cached_property
     def doubting(self) -> "Situation":
         """The same trials, with no cause taken as known."""
-        return Situation(self.space, self.feasible, self.evidence.history, (), self.repeat)
+        return Situation(self.space, self.feasible, self.evidence.history, (), self.repeat, self.suspicious)
 
     @cached_property
     def fails_all_safe(self) -> float:

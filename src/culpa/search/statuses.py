@@ -49,6 +49,8 @@ def _judged(situation: Situation, bit: int, options: Options) -> tuple[Status, s
             stays = "stays" if cause.mask.bit_count() == 2 else "stay"
             rest = f"although {others} {stays} suspect" if others else "with everything else safe too"
             return "in", f"passes once it is safe, {rest} ({trials(cell.passed)})"
+    if not situation.evidence.any_failed:
+        return "untested", "no failure was seen"
     failed = situation.evidence.failed_without(bit)
     if failed:
         return "out", f"failed with it safe ({trials(failed)})"

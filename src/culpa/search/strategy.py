@@ -63,6 +63,7 @@ class Strategy:
         can_run: Callable[[Configuration], str | None] = _anything_runs,
     ) -> None:
         self._factors = tuple(factors)
+        _check_numbers(self._factors)
         self._options = Options(
             confidence, max_trials, max(repeat, 1), seed, relaunch_cost, request_cost, thresholds
         )
@@ -95,12 +96,12 @@ class Strategy:
         """The best sets with their probabilities; the empty tuple stands for "none of these"."""
         situation = self._situation(history)
         space = situation.space
-        rows = [
+        rows = [(space.names(cause.mask), situation.probability(cause)) for cause in situation.known]
+        rows += [
             (space.names(mask), chance)
-            for mask, chance in situation.ranking.top(_SHOWN_SETS + 2)
+            for mask, chance in situation.ranking.top(_SHOWN_SETS)
             if mask not in (0, NEVER) and chance > 0.0
         ]
-        rows += [(space.names(cause.mask), situation.probability(cause)) for cause in situation.known]
         none = min(situation.ranking.of(0) + situation.posterior.misfit, 1.0)
         return sorted([*rows[:_SHOWN_SETS], ((), none)], key=lambda row: -row[1])
 
@@ -201,36 +202,42 @@ class Strategy:
             seen, known = (), ()
         for length in range(len(seen) + 1, len(history) + 1):
             part = tuple(history[:length])
-            if part[-1].outcome in (Outcome.PASS, Outcome.FAIL) and len(known) < _MOST_CAUSES:
+            if part[-1].outcome in (Outcome.PASS, Outcome.FAIL):
                 known = self._confirmed(part, known)
-        space, feasible = self._stand_ins(history)
-        situation = Situation(space, feasible, history, known, self._options.repeat)
+        situation = self._bare(history, known)
         self._latest = (tuple(history), known, situation)
         return situation
 
-    def _confirmed(self, history: tuple[Observation, ...], known: tuple[Cause, ...]) -> tuple[Cause, ...]:
-        space, feasible = self._stand_ins(history)
-        situation = Situation(space, feasible, history, known, self._options.repeat)
-        if not _straddles(situation):
-            return known
-        cause = situation.confirmed()
-        if cause is None or cause.probability < self._options.asked:
-            return known
-        larger = [other for other in known if other.mask & cause.mask == cause.mask]
-        return (*(other for other in known if other not in larger), cause)  # those were not minimal after all
+    def _bare(self, history: Sequence[Observation], known: tuple[Cause, ...]) -> Situation:
+        space, feasible, suspicious = self._stand_ins(history)
+        return Situation(space, feasible, history, known, self._options.repeat, suspicious)
 
-    def _stand_ins(self, history: Sequence[Observation]) -> tuple[Space, Feasible]:
-        """The space with a safe level for every factor that can be judged: where the preferred one can't run
-        or spoils the trials, the next one stands in; if none is any good, the preferred one does."""
+    def _confirmed(self, history: tuple[Observation, ...], known: tuple[Cause, ...]) -> tuple[Cause, ...]:
+        """The known causes and those that the last trial has confirmed."""
+        while len(known) < _MOST_CAUSES:
+            situation = self._bare(history, known)
+            cause = situation.confirmed() if _straddles(situation) else None
+            if cause is None or cause.probability < self._options.asked:
+                break
+            # A known cause that contains the new one was not minimal after all.
+            known = (*(other for other in known if other.mask & cause.mask != cause.mask), cause)
+        return known
+
+    def _stand_ins(self, history: Sequence[Observation]) -> tuple[Space, Feasible, int]:
+        """The space with a safe level for every factor that can be judged, and the mask of the factors whose
+        level was changed: where the preferred one can't run or spoils the trials, the next one stands in; if
+        none is any good, the preferred one does."""
         levels = {factor.name: factor.safe[0] for factor in self._factors}
         given_up: set[str] = set()
         while True:
             space, feasible = self._space(levels)
-            held = feasible.held | Hazard(Evidence(space, history)).held
+            changed = [factor.name for factor in space.varied if levels[factor.name] != factor.safe[0]]
+            suspicious = space.mask([*changed, *given_up])
+            held = feasible.held | Hazard(Evidence(space, history), suspicious).held
             stuck = [factor for factor in space.varied if held & space.mask([factor.name])]
             moved = [factor for factor in stuck if factor.name not in given_up and len(factor.safe) > 1]
             if not moved:
-                return space, feasible
+                return space, feasible, suspicious
             for factor in moved:
                 place = factor.safe.index(levels[factor.name]) + 1
                 if place == len(factor.safe):
@@ -250,6 +257,13 @@ class Strategy:
         arms = (arm.name for arm, levels in self._arms if levels == configuration)
         name = next(arms, None) or configuration_name(situation.space, configuration)
         return Proposal(configuration, purpose, name, reason)
+
+
+def _check_numbers(factors: Sequence[Factor]) -> None:
+    for factor in factors:
+        for level in (factor.suspect, *factor.safe) if factor.numeric else ():
+            if not level.lstrip("-").isdecimal():
+                raise ValueError(f"factor {factor.name} is numeric: {level!r} is no integer")
 
 
 def _checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[Arm, Configuration]]:

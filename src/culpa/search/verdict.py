@@ -6,7 +6,7 @@ from typing import Literal
 from culpa.search.evidence import Cell
 
 Verdict = Literal["fails", "passes", "spoiled", "open"]
-_DOUBT = 0.05  # chance of a failure that merely did not show, below which passes count as "it passes"
+_DOUBT = 0.1  # chance of a failure that merely did not show, below which passes count as "it passes"
 
 
 def passes_needed(rate: float) -> int:

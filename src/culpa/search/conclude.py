@@ -114,10 +114,10 @@ def _no_failure(situation: Situation) -> Iterator[str]:
 
 def _all_safe_fails(situation: Situation) -> Iterator[str]:
     mask = situation.all_safe
-    if mask is None or not situation.evidence.at(mask).failed:
+    if mask is None or situation.known or not situation.evidence.at(mask).failed:
         return
     cell = situation.evidence.at(mask)
-    if cell.passed or situation.known:
+    if cell.passed:
         yield f"it failed with everything safe too, {len(cell.failed)} of {cell.count.trials} times"
         return
     yield (
@@ -139,7 +139,9 @@ def _other_sets(situation: Situation) -> Iterator[str]:
         if mask == NEVER or chance < _WORTH_NAMING:
             continue
         if mask == 0:
-            yield f"it fails whatever is varied ({percent(chance)})"
+            held = listed(space.names(situation.held))
+            rest = f" else is varied, as long as {held} stay as they are" if held else " is varied"
+            yield f"it fails whatever{rest} ({percent(chance)})"
         else:
             yield f"the failing set {{{', '.join(space.names(mask))}}} ({percent(chance)})"
     for cause in situation.known if len(situation.known) == 1 else ():

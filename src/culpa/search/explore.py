@@ -20,6 +20,7 @@ _NOTHING_LEFT = 8e-3  # bits below which no trial is worth its cost
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4
 _MOST_WORKAROUNDS = 16
+_REPAIRED = 12  # choices that can't run of which the neighbourhood is looked at
 
 
 class Explorer:
@@ -87,7 +88,7 @@ class Explorer:
     def _confirming(self) -> Proposal | None:
         situation = self._situation
         mask, _ = situation.best
-        chance = situation.sure(mask)
+        chance = situation.sure(mask) if mask else 0.0
         if chance < min(self._options.asked, _CONFIRM_FROM):
             return None
         names = listed(self._space.names(mask))
@@ -135,7 +136,20 @@ class Explorer:
         start += [mask for mask in bonus if mask not in start]
         predictor = Predictor(situation.posterior, situation.evidence)
         ranked = choose(predictor, start, space.full & ~situation.held, score)
-        return next((choice for choice in ranked if situation.feasible.reason(choice.mask) is None), None)
+        return self._runnable(ranked) or self._runnable(choose(predictor, self._repaired(ranked), 0, score))
+
+    def _runnable(self, ranked: list[Choice]) -> Choice | None:
+        feasible = self._situation.feasible
+        return next((choice for choice in ranked if feasible.reason(choice.mask) is None), None)
+
+    def _repaired(self, ranked: list[Choice]) -> list[int]:
+        """What can run near the best choices, for launches of which little else can."""
+        feasible = self._situation.feasible
+        near = [
+            feasible.nearest(choice.mask, 0, lambda mask: feasible.reason(mask) is None)
+            for choice in ranked[:_REPAIRED]
+        ]
+        return list(dict.fromkeys(mask for mask in near if mask is not None))
 
     def _descent(self) -> Proposal | None:
         mask = self._situation.descent.next_step(self._options.asked)

@@ -24,8 +24,8 @@ def trials(numbers: Sequence[int]) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability for a person: 97%, 0.4%, 99.7%."""
-    points = 100.0 * share
+    """A probability for a person: 97%, 0.4%, 99.7%; never quite 0 or 100."""
+    points = min(max(100.0 * share, 0.1), 99.9)
     if 1.0 <= points < 99.0:
         return f"{points:.0f}%"
     return f"{points:.1f}%"

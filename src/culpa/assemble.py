@@ -24,6 +24,7 @@ from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvide
 from culpa.model.options import IsolateOptions
 from culpa.model.redact import redact
 from culpa.record import Record
+from culpa.session import KERNEL, KERNEL_LOG
 from culpa.triage import same_failure
 
 EXCERPT_BEFORE = 3
@@ -93,7 +94,8 @@ def _root_evidence(trials: Sequence[Trial], folder: Path) -> RootEvidence | None
     failing.sort(key=lambda trial: (trial.purpose != "baseline", trial.id))
     for trial in failing:
         assert trial.root is not None
-        log = f"{trial.folder}/engine.log"
+        name = KERNEL_LOG if trial.root.process == KERNEL else "engine.log"
+        log = f"{trial.folder}/{name}"
         incident = _incident(folder / trial.folder / "trial.json")
         cascade = incident.get("cascade_lines") or []
         return RootEvidence(

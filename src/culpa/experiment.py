@@ -215,6 +215,8 @@ class Isolation:
             factor
             for factor in extra
             if factor.name not in self._options.skip
+            # Without the chat template the known answer is no longer known: such an arm could not be judged.
+            and not (factor.name == "endpoint" and self._hunts_wrong_output)
             and (not self._options.only or factor.name in self._options.only)
         ]
         room = MOST_FACTORS - len(self._reading.factors)

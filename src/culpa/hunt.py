@@ -8,6 +8,7 @@ from culpa.evidence import Asked
 from culpa.model import Outcome, Trial
 from culpa.model.options import IsolateOptions
 from culpa.probes import (
+    DEFAULT_QUESTIONS,
     Limits,
     Probe,
     Reference,
@@ -60,6 +61,10 @@ class Suite:
             return (short, user_probe(Path(self.options.request_file)))
         return (short, self._medium(limits, sizes), *others)
 
+    def names(self) -> tuple[str, ...]:
+        """The kinds of probes in their usual order, before anything is known of the engine."""
+        return tuple(probe.name for probe in self.probes(Limits(""), Sizes()))
+
     def failing(self, limits: Limits, sizes: Sizes, name: str) -> Probe:
         """The probe of this name as it was asked: after those that come before it, without the refused ones."""
         probes = [probe for probe in self.probes(limits, sizes) if probe.name not in sizes.refused]
@@ -79,12 +84,13 @@ class Suite:
         return next_probe
 
     def _builtin(self, limits: Limits, sizes: Sizes, tokens: int | None) -> tuple[Probe, ...]:
+        own = [parse_question(text) for text in self.options.questions]
         records = [parse_record(text) for text in self.options.records]
         return builtin_probes(
             limits,
             self.options.seed,
             tokens,
-            [parse_question(text) for text in self.options.questions],
+            [*own, *DEFAULT_QUESTIONS] if own else (),
             records[0] if records else None,
             affordable_tokens=sizes.affordable_tokens,
             tokens_per_character=sizes.tokens_per_character,

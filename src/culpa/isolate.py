@@ -17,7 +17,7 @@ from culpa.assemble import assemble
 from culpa.engines import EngineAdapter, Reading, find_adapter, parse_command
 from culpa.executors import LocalExecutor
 from culpa.experiment import Ending, HarnessCannotRun, Isolation
-from culpa.host import Machine, end_leftovers, environment_facts, port_owner, read_machine
+from culpa.host import KernelLog, Machine, end_leftovers, environment_facts, port_owner, read_machine
 from culpa.hunt import Suite
 from culpa.model import Launch
 from culpa.model.experiment import Experiment
@@ -25,7 +25,7 @@ from culpa.model.observer import Observer, TrialProgress
 from culpa.model.options import IsolateOptions
 from culpa.model.plan import Plan, PlannedArm
 from culpa.model.redact import redact
-from culpa.probes import parse_question, parse_record
+from culpa.probes import BadText, parse_question, parse_record
 from culpa.record import Record
 from culpa.search import Strategy
 from culpa.selection import check_names, parse_arm, request_names, select
@@ -64,7 +64,7 @@ class Setup:
 def set_up(asked: Asked) -> Setup:
     """Check everything that can be checked before an engine starts; each error is one line for the user.
 
-    Raises BadLaunch, BadFactors, BadSelection, BadRequestFile, BadProbe or HarnessCannotRun.
+    Raises BadLaunch, BadFactors, BadSelection, BadRequestFile, BadText or HarnessCannotRun.
     """
     launch = parse_command(asked.words)
     adapter = find_adapter(launch, Path(asked.factors_file) if asked.factors_file else None)
@@ -81,6 +81,8 @@ def set_up(asked: Asked) -> Setup:
         parse_question(text)
     for text in asked.options.records:
         parse_record(text)
+    if len(asked.options.records) > 1:
+        raise BadText("--record can be given once: a long prompt hides one record")
     port = adapter.wanted_port(launch)
     owner = port_owner(port) if port is not None else None
     if owner is not None:
@@ -119,6 +121,7 @@ def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
         predicted_seconds=seconds,
         max_trials=setup.options.max_trials,
         max_seconds=setup.options.max_seconds,
+        probes=Suite(setup.options).names(),
         notes=setup.reading.notes,
     )
 
@@ -169,6 +172,7 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
 
     Raises BadRunFolder, and whatever `set_up` raises.
     """
+    folder = folder.resolve()
     journal, header, entries = open_run(folder)
     cwd = Path(header["cwd"])
     if not cwd.is_dir():
@@ -250,7 +254,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         started=run.started,
         elapsed_seconds=round(isolation.elapsed, 3),
         folder=run.folder,
-        environment=tuple(environment_facts(setup.machine).items()),
+        environment=(*environment_facts(setup.machine).items(), ("kernel_log", _kernel_log())),
         factors_file=setup.asked.factors_file,
         interrupted=interrupted,
     )
@@ -283,6 +287,11 @@ async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+
+
+def _kernel_log() -> str:
+    with KernelLog() as log:
+        return log.unreadable or f"read from {log.source} during every trial"
 
 
 def _tag(folder: Path, started: str) -> str:

@@ -7,14 +7,14 @@ are told from slowness by progress: new log lines, processor time, tokens that a
 import asyncio
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from culpa.engines.base import EngineAdapter, Prepared
 from culpa.executors import RunningEngine
-from culpa.host import LogTail
+from culpa.host import KernelLog, LogTail
 from culpa.model import Configuration, Incident, RootEvent
 from culpa.triage import LogReader
 
@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import httpx2
 
 T = TypeVar("T")
+
+KERNEL = "kernel"
+KERNEL_LOG = "kernel.log"
 
 POLL_SECONDS = 0.05
 HEALTH_SECONDS = 0.2
@@ -73,6 +76,7 @@ class EngineSession:
         patience: Patience,
         levels: Configuration,
         folder: Path,
+        kernel: KernelLog,
     ) -> None:
         self.adapter = adapter
         self.levels = levels
@@ -89,6 +93,8 @@ class EngineSession:
         self._patience = patience
         self._tail = LogTail(process.log)
         self._reader = LogReader(adapter.dialect)
+        self._kernel = kernel
+        self._lines_fed = 0
         self._start_lines: list[str] = []
         self._last_line = ""
         self._last_line_at = self.started_at
@@ -184,6 +190,8 @@ class EngineSession:
     async def close(self, grace: float) -> tuple[str, ...]:
         """End every process of the engine; returns what survived, which should be nothing."""
         report = await self._process.stop(grace)
+        self._read_kernel()
+        self._kernel.close()
         return tuple(report.survivors)
 
     def read_log(self) -> None:
@@ -191,7 +199,7 @@ class EngineSession:
         lines = self._tail.read()
         if not lines:
             return
-        self._reader.feed(lines)
+        self._feed(lines)
         self._last_line_at = time.monotonic()
         self._last_line = next((line for line in reversed(lines) if line.strip()), self._last_line)
         if self.ready_at is None:
@@ -208,7 +216,7 @@ class EngineSession:
         if not self._reader.decisive and not gone:
             return None
         seen_at = time.monotonic()
-        await self._settle()
+        engine_lines = await self._settle()
         exit_code = self._process.exit_code()
         incident = self._reader.incident(exit_code=exit_code, alive=exit_code is None)
         if incident is None:
@@ -217,9 +225,10 @@ class EngineSession:
                 root=None,
                 event=f"the engine ended with exit code {exit_code} and no word in its log",
             )
-        return Failed(incident, seen_at, exit_code)
+        return Failed(_in_its_own_log(incident, engine_lines), seen_at, exit_code)
 
-    async def _settle(self) -> None:
+    async def _settle(self) -> int:
+        """Wait for what follows the first event at once; returns how many lines are the engine's own."""
         until = time.monotonic() + SETTLE_SECONDS
         while time.monotonic() < until:
             self.read_log()
@@ -229,7 +238,26 @@ class EngineSession:
             await asyncio.sleep(POLL_SECONDS)
         rest = self._tail.final() if self._process.exit_code() is not None else []
         if rest:
-            self._reader.feed(rest)
+            self._feed(rest)
+        engine_lines = self._lines_fed
+        self._feed(self._read_kernel())
+        return engine_lines
+
+    def _feed(self, lines: Sequence[str]) -> None:
+        self._lines_fed += len(lines)
+        self._reader.feed(lines)
+
+    def _read_kernel(self) -> list[str]:
+        """What the kernel has said meanwhile; kept beside the engine's log."""
+        try:
+            lines = self._kernel.read()
+        except OSError as error:
+            self._kernel.close()
+            lines = [f"(the kernel log can't be read any more: {error.strerror or error})"]
+        if lines:
+            with (self.folder / KERNEL_LOG).open("a", encoding="utf-8") as file:
+                file.writelines(f"{line}\n" for line in lines)
+        return lines
 
     def _start_verdict(self, now: float) -> Failed | Unanswerable | None:
         elapsed = now - self.started_at
@@ -281,6 +309,14 @@ class EngineSession:
                 self.api[path] = _json_or_text(response.text)
         self.read_log()
         self.effective = dict(self.adapter.effective(self._start_lines, self.api))
+
+
+def _in_its_own_log(incident: Incident, engine_lines: int) -> Incident:
+    """An event that the kernel told has its line in the kernel's log."""
+    root = incident.root
+    if root is None or root.line <= engine_lines:
+        return incident
+    return replace(incident, root=replace(root, line=root.line - engine_lines, process=KERNEL))
 
 
 class _BusyMeter:

@@ -4,7 +4,7 @@ Layout of a run folder:
     journal.jsonl      one JSON object a line, fsynced; the first is the header of the run
     experiment.json    the machine-readable result (schema culpa.experiment/1), written at the end
     report.md          the report for people, written at the end
-    trials/0001/       launch.sh, engine.log, kernel.log, effective.json, answers.jsonl, trial.json
+    trials/0001/       launch.sh, engine.log, kernel.log, effective.json, answers.json, trial.json
 """
 
 import json
@@ -35,7 +35,8 @@ class Journal:
     def append(self, kind: str, **content: Any) -> None:
         """Write one entry. A torn last line, left by a kill in the middle of a write, is cut off first."""
         line = json.dumps({"kind": kind, **content}, ensure_ascii=False, separators=(",", ":"))
-        with self._path.open("ab+") as file:
+        # The launch may hold keys, and resuming needs them: for nobody else's eyes.
+        with open(self._path, "ab+", opener=_private) as file:
             _cut_torn_line(file.fileno())
             file.write(line.encode("utf-8", "replace") + b"\n")
             file.flush()
@@ -57,6 +58,10 @@ class Journal:
             if not isinstance(entry, dict) or not isinstance(entry.get("kind"), str):
                 raise BadRunFolder(f"{self._path}: line {number} is no journal entry")
             yield entry
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def _cut_torn_line(descriptor: int) -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 from culpa.engines.base import EngineAdapter
 from culpa.evidence import Asked, Verdict, write_evidence
 from culpa.executors import Executor
-from culpa.host import CannotStart, Machine, free_port, port_owner, wait_until_idle
+from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, wait_until_idle
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
 from culpa.model.redact import printable, redact
 from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
@@ -168,13 +168,15 @@ class TrialRunner:
         (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
         began = time.monotonic()
         self._on_progress(request.id, "starting", 0.0, "")
+        kernel = KernelLog()
         try:
             process = await self._executor.start(prepared.launch, folder / "engine.log", self._run_tag)
         except CannotStart as error:
+            kernel.close()
             _cannot_answer(verdict, str(error))
             return None
         session = EngineSession(
-            self._adapter, prepared, port, process, self._patience, request.levels, folder
+            self._adapter, prepared, port, process, self._patience, request.levels, folder, kernel
         )
         self._session = session
         ended = await session.wait_until_ready(

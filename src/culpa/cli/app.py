@@ -17,7 +17,7 @@ app = typer.Typer(
     name="culpa",
     help="Find what is at fault when an LLM serving engine crashes, hangs or talks nonsense.",
     epilog="Start with: culpa isolate -- <the command that starts your engine>",
-    no_args_is_help=True,
+    invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -35,12 +35,14 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
+    ctx: typer.Context,
     _version: Annotated[
         bool,
         typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
     ] = False,
 ) -> None:
-    pass
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
 def main(arguments: list[str] | None = None) -> None:

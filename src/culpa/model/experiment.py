@@ -66,10 +66,10 @@ class Experiment:
     `started` is ISO 8601 text, `elapsed_seconds` covers all sittings of a resumed run, `folder` is where the
     evidence lies as the user wrote it. `hunted` is the signature of the failure that was searched for (None
     if none was seen), `baseline` counts the trials of the launch as it is. `confidence` is the probability
-    that was asked for, `options` the other options as given: (name without dashes, value
-    or "" for a switch). `no_failure` is a sentence of what was tried when no failure showed. `notes` qualify the whole run ("answers were compared with the reference
-    configuration"), `limits_reached` name the hard limits that ended it. `environment` is a list of
-    (fact, value) pairs.
+    that was asked for, `options` the other options as given: (name without dashes, value or "" for a switch).
+    `no_failure` is a sentence of what was tried when no failure showed. `notes` qualify the whole run
+    ("answers were compared with the reference configuration"), `limits_reached` name the hard limits that
+    ended it. `environment` is a list of (fact, value) pairs.
     """
 
     culpa_version: str

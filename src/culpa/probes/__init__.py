@@ -8,13 +8,22 @@ from culpa.probes.factors import request_factors
 from culpa.probes.judgement import Judgement, Status
 from culpa.probes.kinds import builtin_probes, long_prompt_tokens
 from culpa.probes.oracles import judge
-from culpa.probes.prompts import BadText, LongPrompt, Question, Record, parse_question, parse_record
+from culpa.probes.prompts import (
+    DEFAULT_QUESTIONS,
+    BadText,
+    LongPrompt,
+    Question,
+    Record,
+    parse_question,
+    parse_record,
+)
 from culpa.probes.reference import Comparison, Reference, compare, reference_from
 from culpa.probes.request import Expectation, Limits, Probe, Request, Round
 from culpa.probes.shaping import conflict, shaped, with_new_sessions
 from culpa.probes.user_requests import BadRequestFile, user_probe
 
 __all__ = [
+    "DEFAULT_QUESTIONS",
     "Answer",
     "BadRequestFile",
     "BadText",

@@ -140,10 +140,12 @@ def _root(experiment: Experiment) -> dict[str, Any] | None:
     lines = root.excerpt or ((root.event.line, root.event.text),)
     width = len(str(max(number for number, _ in lines)))
     excerpt = "\n".join(
-        f"{'>' if number == root.event.line else ' '} {number:>{width}}  {clean.line(line, _LOG_WIDTH)}"
+        clean.line(line, _LOG_WIDTH)
+        if not number  # an answer, no line of a log
+        else f"{'>' if number == root.event.line else ' '} {number:>{width}}  {clean.line(line, _LOG_WIDTH)}"
         for number, line in lines
     )
-    where = [f"Line {root.event.line:,}", f"trial {root.trial}"]
+    where = [f"Line {root.event.line:,}, trial {root.trial}" if root.event.line else f"Trial {root.trial}"]
     if root.event.time:
         where.append(f"at {root.event.time}")
     return {

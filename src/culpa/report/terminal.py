@@ -78,15 +78,18 @@ def _facts(experiment: Experiment) -> Table:
         table.add_row("first to fail", Text(clean.line(words.place(hunted))))
     if root is not None:
         table.add_row("root event", Text(clean.line(root.event.text, _EVENT_WIDTH), style="red"))
-        where = f"line {root.event.line:,}, trial {root.trial}"
+        where = f"line {root.event.line:,}, trial {root.trial}" if root.event.line else f"trial {root.trial}"
         table.add_row("", Text(clean.line(f"{where}, {root.log}" if root.log else where), style="dim"))
         if root.async_stack:
             table.add_row("", Text("asynchronous: the stack shows where it was noticed, not what caused it"))
     elif hunted is not None and hunted.event:
         table.add_row("event", Text(clean.line(hunted.event, _EVENT_WIDTH), style="red"))
     for failure in experiment.other_failures:
-        shown = f"{failure.signature.describe()} {failure.note and f'({failure.note})'}"
+        levels = ", ".join(f"{name}={level}" for name, level in failure.levels)
+        shown = failure.signature.describe() + (f", seen with {levels}" if levels else "")
         table.add_row("another failure", Text(clean.line(shown, _EVENT_WIDTH)))
+        if failure.note:
+            table.add_row("", Text(clean.line(failure.note, _EVENT_WIDTH), style="dim"))
     for status in experiment.conclusion.statuses:
         if status.status == "masking":
             reason = status.reason or "with it the failure does not show"

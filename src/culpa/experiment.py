@@ -17,6 +17,7 @@ from culpa.hunt import (
     need_a_reference,
     patience_is_out,
     reference_text,
+    relative_costs,
     unmeasured,
 )
 from culpa.model import (
@@ -260,7 +261,7 @@ class Isolation:
             self.record.note_reference(reference_from([(one.probe, one.answers) for one in result.asked]))
 
     def _strategy(self, max_trials: int | None) -> Strategy:
-        start, request = self._costs()
+        relaunch, request = relative_costs(self.record.baselines())
         return Strategy(
             self._factors,
             confidence=self._options.confidence,
@@ -268,7 +269,7 @@ class Isolation:
             repeat=self._options.repeat,
             arms=self._options.arms,
             seed=self._options.seed,
-            relaunch_cost=start + request,
+            relaunch_cost=relaunch,
             request_cost=request,
             thresholds=self._options.thresholds,
             can_run=self._can_run,
@@ -281,13 +282,6 @@ class Isolation:
         if isinstance(step, Conclusion):
             return step
         raise AssertionError("a strategy without trials left must conclude")
-
-    def _costs(self) -> tuple[float, float]:
-        """Seconds of a start and of the probes, as the baselines measured them; their ratio is what counts."""
-        for trial in self.record.baselines():
-            start = trial.start_seconds if trial.start_seconds is not None else trial.seconds
-            return max(start, 0.1), max(trial.seconds - start, 0.1)
-        return 1.0, 0.1
 
     def _can_run(self, configuration: Configuration) -> str | None:
         probe = self._hunted_probe()

@@ -25,6 +25,8 @@ MEDIUM_TOKENS = 256
 # A single long prompt may take this long on the engine at hand.
 AFFORDABLE_SECONDS = 20.0
 THINKING_TOKENS = 512
+# A relaunch costs this many requests, where the measured ratio lies below the limit.
+COST_STEPS = ((5.0, 2.0), (25.0, 10.0), (float("inf"), 50.0))
 # A probe of fewer tokens costs little beside the start of an engine.
 CHEAP_TOKENS = 1000
 
@@ -164,6 +166,18 @@ def unmeasured(probe: Probe) -> Probe:
         return tuple(tuple(replace(request, measured=False) for request in one) for one in rounds)
 
     return replace(probe, rounds=plain(probe.rounds), preceding=plain(probe.preceding))
+
+
+def relative_costs(baselines: Sequence[Trial]) -> tuple[float, float]:
+    """Relative costs of a relaunch and of a request, from the first baseline that got ready.
+
+    In steps, so that the search does not go another way because a start took a little longer today.
+    """
+    for trial in baselines:
+        if trial.start_seconds is not None:
+            ratio = trial.seconds / max(trial.seconds - trial.start_seconds, 1e-3)
+            return next(step for limit, step in COST_STEPS if ratio < limit), 1.0
+    return 10.0, 1.0
 
 
 def patience_is_out(baselines: Sequence[Trial], options: IsolateOptions) -> bool:

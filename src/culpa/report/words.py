@@ -217,8 +217,12 @@ def exclusion_sentences(passes: Sequence[Trial]) -> list[str]:
 
 
 def passing(experiment: Experiment) -> list[Trial]:
-    """The trials that passed."""
-    return [trial for trial in experiment.trials if trial.outcome is Outcome.PASS]
+    """The trials that passed. A reference is the measure of the others and can't fail by it: it does not count."""
+    return [
+        trial
+        for trial in experiment.trials
+        if trial.outcome is Outcome.PASS and trial.purpose != "reference"
+    ]
 
 
 def mitigation_sentences(experiment: Experiment) -> list[str]:

@@ -19,6 +19,7 @@ ROOMS = (
     "trial",
     "evidence",
     "session",
+    "counters",
     "selection",
     "store",
     "executors",

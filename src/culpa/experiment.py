@@ -216,6 +216,8 @@ class Isolation:
             factor
             for factor in extra
             if factor.name not in self._options.skip
+            # What culpa itself asks for on top, to compare answers, is no setting of the user's.
+            and not factor.instrument
             # Without the chat template the known answer is no longer known: such an arm could not be judged.
             and not (factor.name == "endpoint" and self._hunts_wrong_output)
             and (not self._options.only or factor.name in self._options.only)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from culpa.counters import TokenCounters
 from culpa.engines.base import EngineAdapter, Prepared
 from culpa.executors import RunningEngine
 from culpa.host import KernelLog, LogTail
@@ -33,6 +34,8 @@ SETTLE_SECONDS = 1.5
 QUIET_SECONDS = 0.4
 # A process tree that uses less than this share of one core is idle.
 IDLE_SHARE = 0.05
+# Counters may stand still for a whole long step; this many stalls are no step any more.
+STILL_COUNTERS = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +154,8 @@ class EngineSession:
         number of seconds without any progress, with idle processors, that counts as a hang.
         """
         task = asyncio.ensure_future(work)
+        counters = TokenCounters(self.base_url, self.adapter.token_counters, self.api_key)
+        follower = asyncio.ensure_future(counters.follow())
         began = time.monotonic()
         try:
             while True:
@@ -162,15 +167,18 @@ class EngineSession:
                     return task.result()
                 now = time.monotonic()
                 busy_share, busy_at = self._busy.share(self._process.cpu_seconds, now)
-                quiet = now - max(began, last_token_at())
-                idle = now - max(began, last_token_at(), busy_at)
-                if idle > stall or quiet > self._patience.request:
+                moved_at = max(began, last_token_at(), counters.moved_at or began)
+                quiet, idle = now - moved_at, now - max(moved_at, busy_at)
+                # Workers that wait for each other keep their processors busy: counters that stand still tell.
+                counted = counters.moved_at is not None and quiet > STILL_COUNTERS * stall
+                if idle > stall or counted or quiet > self._patience.request:
                     how = "idle" if idle > stall else f"busy ({busy_share:.0%} of a core)"
-                    return self._hang("hang", f"no token for {quiet:.0f} s, processors {how}", now)
+                    told = ", token counters standing still" if counters.moved_at is not None else ""
+                    return self._hang("hang", f"no token for {quiet:.0f} s, processors {how}{told}", now)
         finally:
-            if not task.done():
-                task.cancel()
-                await asyncio.gather(task, return_exceptions=True)
+            for one in (task, follower):
+                one.cancel()
+            await asyncio.gather(task, follower, return_exceptions=True)
 
     async def failure_after(self, seconds: float) -> Failed | None:
         """Give the engine a moment to say why a request went wrong; None if it has nothing to say."""

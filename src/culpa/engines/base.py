@@ -57,6 +57,10 @@ class EngineAdapter(Protocol):
     def usual_seconds(self) -> float:
         """A start and its probes on a usual machine, in seconds: for the rough time in a plan."""
 
+    @property
+    def token_counters(self) -> tuple[str, ...]:
+        """Counters of `/metrics` that grow while the engine works on a request."""
+
     def recognises(self, launch: Launch) -> bool:
         """Whether the launch starts this engine."""
 
@@ -130,6 +134,11 @@ class CatalogueAdapter:
     def usual_seconds(self) -> float:
         """A start and its probes on a usual machine, in seconds."""
         return self.catalogue.engine.usual_seconds
+
+    @property
+    def token_counters(self) -> tuple[str, ...]:
+        """Counters of `/metrics` that grow while the engine works on a request."""
+        return self.catalogue.engine.token_counters
 
     # --- for subclasses to say -----------------------------------------------------------------------------
 

@@ -247,6 +247,8 @@ class EngineTable(Table):
     instrumentation: tuple[str, ...] = ()  # harmless switches that are added where they are missing
     # A start and its probes on a usual machine, in seconds: only for the rough time in a plan.
     usual_seconds: Annotated[float, Field(gt=0)] = 30.0
+    # Counters of /metrics that grow while it works on a request: when they stand still, it hangs.
+    token_counters: tuple[str, ...] = ()
 
 
 class CatalogueTable(Table):

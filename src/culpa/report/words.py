@@ -219,9 +219,7 @@ def exclusion_sentences(passes: Sequence[Trial]) -> list[str]:
 def passing(experiment: Experiment) -> list[Trial]:
     """The trials that passed. A reference is the measure of the others and can't fail by it: it does not count."""
     return [
-        trial
-        for trial in experiment.trials
-        if trial.outcome is Outcome.PASS and trial.purpose != "reference"
+        trial for trial in experiment.trials if trial.outcome is Outcome.PASS and trial.purpose != "reference"
     ]
 
 

@@ -1,0 +1,94 @@
+"""Bad input leaves as one line that says what is wrong and what to do, with exit code 2, and loses nothing."""
+
+import socket
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.loop.runs import FACTORS, FAKE_ENGINE
+
+from culpa.cli.app import _run
+
+ENGINE = ("--", sys.executable, str(FAKE_ENGINE), "--eager")
+GENERIC = ("--factors", str(FACTORS))
+
+
+@pytest.fixture
+def own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+CASES = {
+    "no command": (["isolate"], "no command given"),
+    "engine that is not recognised": (["isolate", *ENGINE], "--factors FILE"),
+    "binary that is not there": (["isolate", "--", "llama-server", "-m", "x.gguf"], "command not found"),
+    "factors file that is missing": (["isolate", "--factors", "no.toml", *ENGINE], "no.toml does not exist"),
+    "factor with a typo": (["isolate", *GENERIC, "--only", "eagre", *ENGINE], "did you mean eager?"),
+    "arm with a typo": (["isolate", *GENERIC, "--arm", "prefx", *ENGINE], "did you mean prefix?"),
+    "arm with an unknown level": (["isolate", *GENERIC, "--arm", "eager=maybe", *ENGINE], "no level 'maybe'"),
+    "arm that can't be varied": (["isolate", *GENERIC, "--arm", "pp", *ENGINE], "already at its safe level"),
+    "request file that is missing": (["isolate", *GENERIC, "--request", "no.json", *ENGINE], "no.json"),
+    "question without an answer": (["isolate", *GENERIC, "--question", "what?", *ENGINE], "QUESTION=ANSWER"),
+    "two records": (["isolate", *GENERIC, "--record", "a=1", "--record", "b=2", *ENGINE], "given once"),
+    "time that is none": (["isolate", "--max-time", "soon", *ENGINE], "is no duration"),
+    "confidence out of range": (["isolate", "--confidence", "2", *ENGINE], "0.999"),
+    "option that does not exist": (["isolate", "--frobnicate", *ENGINE], "--frobnicate"),
+    "verb that does not exist": (["frobnicate"], "frobnicate"),
+    "run that is not there": (["isolate", "--resume", "nowhere"], "holds no run"),
+    "resume with a command": (["isolate", "--resume", "nowhere", *ENGINE], "leave it out"),
+    "runs of a folder that is missing": (["runs", "nowhere"], "does not exist"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "told"), CASES.values(), ids=CASES.keys())
+def test_bad_input_is_one_line_and_exit_code_2(
+    own_folder: Path, arguments: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("culpa: ")
+    assert captured.err.count("\n") == 1
+    assert told in captured.err
+
+
+@pytest.mark.parametrize("arguments", [arguments for arguments, _ in CASES.values()], ids=CASES.keys())
+def test_bad_input_leaves_no_folder_behind(own_folder: Path, arguments: list[str]) -> None:
+    _run(arguments)
+    assert list(own_folder.iterdir()) == []
+
+
+@pytest.fixture
+def taken() -> Iterator[int]:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        yield listener.getsockname()[1]
+
+
+def test_port_that_is_taken_is_told_with_its_owner(
+    own_folder: Path, taken: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["isolate", *GENERIC, *ENGINE, "--port", str(taken)]) == 2
+    told = capsys.readouterr().err
+    assert f"port {taken} of the launch is taken by pid" in told
+    assert told.count("\n") == 1
+
+
+def test_missing_model_folder_is_told(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    server = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
+    assert _run(["isolate", "--", *server, "--model", "/no/such/model"]) == 2
+    assert "/no/such/model" in capsys.readouterr().err
+
+
+def test_help_names_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run([]) == 0
+    assert "isolate" in capsys.readouterr().out
+
+
+def test_plan_is_printed_and_nothing_is_run(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["isolate", "--dry-run", *GENERIC, *ENGINE]) == 0
+    assert "eager" in capsys.readouterr().out
+    assert list(own_folder.iterdir()) == []

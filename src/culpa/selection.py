@@ -51,7 +51,10 @@ def check_names(
 
 
 def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Reading:
-    """The reading with the factors that the user wants; the others are left out with that reason."""
+    """The reading with the factors that the user wants; the others are left out with that reason.
+
+    Raises BadSelection if more are named than can be varied.
+    """
     kept: list[Factor] = []
     left = list(reading.left_out)
     for factor in reading.factors:
@@ -64,6 +67,10 @@ def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Readin
     # The likeliest stay: room is kept for the factors of the failing request.
     ranked = sorted(kept, key=lambda factor: (-factor.prior, factor.name))
     beyond = {factor.name for factor in ranked[MOST_LAUNCH_FACTORS:]} - set(only)
+    if len(kept) - len(beyond) > MOST_FACTORS:
+        raise BadSelection(
+            f"--only names more than {MOST_FACTORS} factors, which is the most that can be varied"
+        )
     left.extend(
         LeftOut(
             name,
@@ -80,7 +87,7 @@ def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Readin
 
 def most_of(factors: Sequence[Factor], count: int) -> tuple[Factor, ...]:
     """The `count` likeliest factors, in their own order."""
-    chosen = sorted(factors, key=lambda factor: (-factor.prior, factor.name))[:count]
+    chosen = sorted(factors, key=lambda factor: (-factor.prior, factor.name))[: max(0, count)]
     return tuple(factor for factor in factors if factor in chosen)
 
 

@@ -20,6 +20,7 @@ ROOMS = (
     "evidence",
     "session",
     "counters",
+    "placement",
     "selection",
     "store",
     "executors",

@@ -1,6 +1,7 @@
 """From the trials of a run and the search's conclusion to the one value that every report reads."""
 
 import json
+import os
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import culpa
 from culpa.engines.base import EngineAdapter, Reading
 from culpa.experiment import Ending
+from culpa.host import Machine
 from culpa.model import (
     Configuration,
     Count,
@@ -23,6 +25,7 @@ from culpa.model import (
 from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvidence
 from culpa.model.options import IsolateOptions
 from culpa.model.redact import redact
+from culpa.placement import gpu_of_rank
 from culpa.record import Record
 from culpa.session import KERNEL, KERNEL_LOG
 from culpa.triage import same_failure
@@ -44,6 +47,7 @@ def assemble(
     elapsed_seconds: float,
     folder: Path,
     environment: Sequence[tuple[str, str]],
+    machine: Machine,
     factors_file: str | None = None,
     interrupted: bool = False,
 ) -> Experiment:
@@ -73,11 +77,23 @@ def assemble(
         options=_options_text(options, factors_file),
         environment=tuple(environment),
         no_failure=_no_failure_text(ending, trials),
-        notes=(*reading.notes, *record.notes),
+        notes=(*reading.notes, *record.notes, *_placement(hunted, trials, launch, machine)),
         limits_reached=ending.limits_reached,
         interrupted=interrupted,
         folder=str(folder),
     )
+
+
+def _placement(
+    hunted: Signature | None, trials: Sequence[Trial], launch: Launch, machine: Machine
+) -> tuple[str, ...]:
+    """Which GPU the failing rank of the first failure ran on, where that can be told."""
+    failing = next((trial for trial in trials if trial.outcome is Outcome.FAIL), None)
+    if hunted is None or hunted.rank is None or failing is None or not machine.gpus:
+        return ()
+    sizes = {**dict(failing.effective), **failing.configuration.as_dict()}
+    told = gpu_of_rank(hunted.rank, sizes, machine, launch.environment(os.environ))
+    return (told,) if told else ()
 
 
 def _engine_version(trials: Sequence[Trial]) -> str | None:

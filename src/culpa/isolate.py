@@ -255,6 +255,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         elapsed_seconds=round(isolation.elapsed, 3),
         folder=run.folder,
         environment=(*environment_facts(setup.machine).items(), ("kernel_log", _kernel_log())),
+        machine=setup.machine,
         factors_file=setup.asked.factors_file,
         interrupted=interrupted,
     )

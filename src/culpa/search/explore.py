@@ -17,6 +17,7 @@ _CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are th
 _WORTH_CONFIRMING = 0.03  # probability of a set from which on its confirming arms get a bonus
 _CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
 _NOTHING_LEFT = 8e-3  # bits below which no trial is worth its cost
+_HARDLY_TELLING = 0.15  # bits below which cheapness counts less and less
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4
 _MOST_WORKAROUNDS = 16
@@ -129,7 +130,9 @@ class Explorer:
         def score(masks: Sequence[int], bits: Floats) -> Floats:
             telling = 1.0 - situation.hazard.chances(list(masks))
             extra = np.array([bonus.get(mask, 0.0) for mask in masks])
-            return np.asarray((bits + extra) * telling / self._costs(masks))
+            worth = bits + extra
+            # However cheap it is, a trial that tells next to nothing is one more line in the report to read.
+            return np.asarray(worth * np.minimum(1.0, worth / _HARDLY_TELLING) * telling / self._costs(masks))
 
         random = np.random.default_rng([self._options.seed, len(situation.evidence.history)])
         start = candidates(random, space.full, situation.held, likely, situation.evidence)

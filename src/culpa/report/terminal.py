@@ -77,7 +77,10 @@ def _facts(experiment: Experiment) -> Table:
         table.add_row("symptom", Text(clean.line(hunted.symptom)))
         table.add_row("first to fail", Text(clean.line(words.place(hunted))))
     if root is not None:
-        table.add_row("root event", Text(clean.line(root.event.text, _EVENT_WIDTH), style="red"))
+        event = root.event.text
+        if hunted is not None and hunted.event and hunted.event.startswith(event):
+            event = hunted.event  # an exception without a message: the event says where it was raised
+        table.add_row("root event", Text(clean.line(event, _EVENT_WIDTH), style="red"))
         where = f"line {root.event.line:,}, trial {root.trial}" if root.event.line else f"trial {root.trial}"
         table.add_row("", Text(clean.line(f"{where}, {root.log}" if root.log else where), style="dim"))
         if root.async_stack:

@@ -228,14 +228,18 @@ def test_whoever_waits_for_the_exit_learns_of_a_stop(scripts: Scripts) -> None:
 
 
 def test_a_cancelled_stop_is_carried_out(scripts: Scripts) -> None:
+    script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
+
     async def run() -> None:
-        engine = await scripts.start(SLEEP)
-        task = asyncio.create_task(engine.stop())
-        await asyncio.sleep(0)
+        engine = await scripts.start(script)
+        scripts.wait_for_lines()
+        # It ignores the request to end, so the stop can't be over before it is cancelled.
+        task = asyncio.create_task(engine.stop(grace=0.5))
+        await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert await engine.exited() == -signal.SIGTERM
+        assert await engine.exited() == -signal.SIGKILL
         await engine.stop()
 
     asyncio.run(run())

@@ -228,6 +228,21 @@ def test_arms_that_contradict_the_factors_are_refused(levels: tuple[tuple[str, s
         Strategy(flat(3), arms=[Arm("odd", levels)])
 
 
+def test_an_arm_may_put_a_numeric_factor_at_a_level_between() -> None:
+    factors = [Factor("pp", "3", ("1",), numeric=True), *flat(4)]
+    run = search(Strategy(factors, arms=[Arm("pp=2", (("pp", "2"),))]), engine(factors, "pp>=2 && f1"))
+    asked = [step.configuration["pp"] for step in run.proposals if step.purpose == "arm"]
+    assert asked == ["2"]
+    assert run.found == [{"pp", "f1"}]
+
+
+@pytest.mark.parametrize(("level", "why"), [("0", "below 1"), ("two", "no integer"), ("--2", "no integer")])
+def test_an_arm_is_refused_for_a_number_that_can_not_be(level: str, why: str) -> None:
+    factors = [Factor("pp", "3", ("1",), numeric=True), *flat(2)]
+    with pytest.raises(ValueError, match=f"arm odd: .*{why}"):
+        Strategy(factors, arms=[Arm("odd", (("pp", level),))])
+
+
 def test_numbers_must_be_integers() -> None:
     with pytest.raises(ValueError, match="integer"):
         Strategy([Factor("tokens", "many", ("1",), numeric=True)])

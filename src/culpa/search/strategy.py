@@ -262,7 +262,7 @@ class Strategy:
 def _check_numbers(factors: Sequence[Factor]) -> None:
     for factor in factors:
         for level in (factor.suspect, *factor.safe) if factor.numeric else ():
-            if not level.lstrip("-").isdecimal():
+            if not level.removeprefix("-").isdecimal():
                 raise ValueError(f"factor {factor.name} is numeric: {level!r} is no integer")
 
 
@@ -276,9 +276,21 @@ def _checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[
             if factor is None:
                 raise ValueError(f"arm {arm.name}: there is no factor {name!r}")
             if level != factor.suspect and level not in factor.safe:
-                raise ValueError(f"arm {arm.name}: factor {name} has no level {level!r}")
+                _check_between(arm, factor, level)
         checked.append((arm, baseline.with_levels(dict(arm.levels))))
     return checked
+
+
+def _check_between(arm: Arm, factor: Factor, level: str) -> None:
+    """A level that is neither suspect nor safe: any number of a numeric factor that is not below its minimum."""
+    if not factor.numeric:
+        raise ValueError(f"arm {arm.name}: factor {factor.name} has no level {level!r}")
+    if not level.removeprefix("-").isdecimal():
+        raise ValueError(f"arm {arm.name}: factor {factor.name} is numeric: {level!r} is no integer")
+    if int(level) < factor.minimum:
+        raise ValueError(
+            f"arm {arm.name}: factor {factor.name} can't be below {factor.minimum}, as {level} is"
+        )
 
 
 def _straddles(situation: Situation) -> bool:

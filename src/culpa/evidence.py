@@ -4,9 +4,14 @@ import dataclasses
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from culpa.model import Incident, Outcome, Trial
+from culpa.model import Incident, Outcome, Signature, Trial
 from culpa.probes import Answer, Judgement, Probe
-from culpa.session import EngineSession, write_json
+from culpa.session import EngineSession, Failed, Unanswerable, write_json
+from culpa.triage import same_failure
+
+# Symptoms that lie in the answer itself: only an answer known to be right is a pass then.
+WRONG_OUTPUT = frozenset({"wrong_answer", "gibberish", "degenerate", "nan_logits", "malformed_answer"})
+BAD_ARGUMENT = "bad_argument"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +36,41 @@ class Verdict:
     asked: list[Asked] = field(default_factory=list)
     sent: int = 0
     failed_probe: Probe | None = None
+
+    def record(self, ended: Failed | Unanswerable, hunted: Signature | None) -> None:
+        """Take in how the engine's part ended."""
+        if isinstance(ended, Unanswerable):
+            self.outcome = Outcome.UNTESTABLE
+            self.reason = ended.reason
+            return
+        self.exit_code = ended.exit_code
+        text = ended.incident.root.text if ended.incident.root else (ended.incident.event or "")
+        self.fail(ended.incident, ended.seen_at, hunted, text)
+
+    def fail(self, incident: Incident, seen_at: float, hunted: Signature | None, reason: str) -> None:
+        """The engine failed: FAIL if this is the failure that is hunted, or if none is hunted yet."""
+        self.incident = incident
+        self.seen_at = seen_at
+        self.reason = reason
+        if incident.symptom == BAD_ARGUMENT:
+            # The arm never ran: this release or build does not take such a flag or level.
+            self.outcome = Outcome.UNTESTABLE
+            self.reason = f"the engine refuses an argument: {reason}"
+        elif hunted is None or same_failure(hunted, incident.signature()):
+            self.outcome = Outcome.FAIL
+        else:
+            self.outcome = Outcome.OTHER
+
+
+def inconclusive_because(judgement: Judgement, hunted: Signature | None) -> str:
+    """Why an answer that is not wrong is no pass either, where a certain failure is hunted; else empty."""
+    if hunted is None:
+        return ""
+    if judgement.status == "unsupported":
+        return f"the engine refuses this kind of request: {judgement.evidence}"
+    if judgement.status == "unknown" and hunted.symptom in WRONG_OUTPUT:
+        return f"whether the answer is right can't be told: {judgement.evidence}"
+    return ""
 
 
 def write_evidence(folder: Path, trial: Trial, verdict: Verdict, session: EngineSession | None) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from culpa.engines.base import EngineAdapter, Reading
+from culpa.evidence import WRONG_OUTPUT
 from culpa.hunt import (
     CHEAP_TOKENS,
     Sizes,
@@ -46,7 +47,7 @@ from culpa.probes import (
 from culpa.record import Hunted, Record
 from culpa.search import Proposal, Strategy
 from culpa.selection import MOST_FACTORS, most_of
-from culpa.trial import WRONG_OUTPUT, ProbeSource, TrialRequest, TrialResult, TrialRunner
+from culpa.trial import ProbeSource, TrialRequest, TrialResult, TrialRunner
 
 
 class HarnessCannotRun(RuntimeError):
@@ -147,12 +148,18 @@ class Isolation:
                 raise HarnessCannotRun(f"the launch could not be tried as it is: {result.trial.reason}")
             if self.record.limits is None and sizes.limits is not None:
                 self.record.note_limits(sizes.limits, sizes.now)
+            if result.asked and all(one.judgement.status == "unsupported" for one in result.asked):
+                raise HarnessCannotRun(
+                    f"the engine refuses every request: {result.asked[0].judgement.evidence}"
+                )
             self._note_unclaimed(result.trial)
             if result.trial.outcome is Outcome.PASS:
                 result = await self._judged_by_reference(result)
             if result.trial.outcome is Outcome.FAIL and result.trial.signature is not None:
                 probe = result.failed_probe
-                self.record.note_hunted(Hunted(result.trial.signature, probe.name if probe else None))
+                self.record.note_hunted(
+                    Hunted(result.trial.signature, probe.name if probe else None, result.seconds_up or 0.0)
+                )
                 return
 
     def _note_unclaimed(self, trial: Trial) -> None:
@@ -352,6 +359,7 @@ class Isolation:
                 probes=probes,
                 hunted=hunted.signature if hunted else None,
                 reference=self.record.reference,
+                watch_seconds=hunted.seconds_up * 1.1 if hunted else 0.0,
                 # Repeating a configuration on the same engine would not be an independent trial.
                 # Nor would a comparison be fair if one engine had the prompts in its cache and the other had not.
                 fresh=step.configuration == self._last or self._hunts_wrong_output,

@@ -84,6 +84,8 @@ def set_up(asked: Asked) -> Setup:
     if len(asked.options.records) > 1:
         raise BadText("--record can be given once: a long prompt hides one record")
     port = adapter.wanted_port(launch)
+    if port is not None and not 0 < port < 65536:
+        raise HarnessCannotRun(f"port {port} of the launch is none: ports go from 1 to 65535")
     owner = port_owner(port) if port is not None else None
     if owner is not None:
         raise HarnessCannotRun(
@@ -121,7 +123,7 @@ def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
         predicted_seconds=seconds,
         max_trials=setup.options.max_trials,
         max_seconds=setup.options.max_seconds,
-        probes=Suite(setup.options).names(),
+        probes=Suite(replace(setup.options, probe_tokens=None)).names(),
         notes=setup.reading.notes,
     )
 
@@ -136,7 +138,7 @@ class Run:
     started: str
     tag: str
     journal: Journal
-    entries: tuple[dict[str, Any], ...] = ()
+    record: Record
 
 
 def new_run(setup: Setup, out: Path | None) -> Run:
@@ -164,7 +166,7 @@ def new_run(setup: Setup, out: Path | None) -> Run:
             "factors": [factor.name for factor in setup.reading.factors],
         },
     )
-    return Run(setup, folder, folder.name, started, _tag(folder, started), journal)
+    return Run(setup, folder, folder.name, started, _tag(folder, started), journal, Record(journal))
 
 
 def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
@@ -173,7 +175,11 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
     Raises BadRunFolder, and whatever `set_up` raises.
     """
     folder = folder.resolve()
+    if folder.exists() and not folder.is_dir():
+        raise BadRunFolder(f"{folder} is a file: --resume takes the folder of a run")
     journal, header, entries = open_run(folder)
+    _check_header(folder, header)
+    journal.lock()
     cwd = Path(header["cwd"])
     if not cwd.is_dir():
         raise BadRunFolder(f"{folder}: the working folder of the run, {cwd}, does not exist any more")
@@ -198,7 +204,8 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
             f"{folder}: the launch has other factors now than when the run began ({', '.join(changed)}); "
             "the model, the machine or culpa changed, so start a new run"
         )
-    return Run(setup, folder, folder.name, header["started"], header["tag"], journal, tuple(entries))
+    record = Record(journal, entries)
+    return Run(setup, folder, folder.name, header["started"], header["tag"], journal, record)
 
 
 def execute(run: Run, observer: Observer) -> Experiment:
@@ -211,7 +218,7 @@ def execute(run: Run, observer: Observer) -> Experiment:
 
 async def _execute(run: Run, observer: Observer) -> Experiment:
     setup = run.setup
-    record = Record(run.journal, run.entries)
+    record = run.record
     options = setup.options
 
     def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
@@ -266,19 +273,19 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
 
 
 async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
-    """The ending, and whether it came by a signal. A second signal has its usual, immediate effect."""
+    """The ending, and whether it came by a signal. Signals stay harmless after it: the result is still written."""
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(isolation.run())
     asked_to_stop = False
 
-    def stop(number: int) -> None:
+    def stop() -> None:
         nonlocal asked_to_stop
-        asked_to_stop = True
-        loop.remove_signal_handler(number)
-        task.cancel()
+        if not asked_to_stop:  # a second signal changes nothing: the engine is being ended already
+            asked_to_stop = True
+            task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop, number)
+        loop.add_signal_handler(number, stop)
     try:
         return await task, False
     except asyncio.CancelledError:
@@ -288,6 +295,7 @@ async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
     finally:
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _kernel_log() -> str:
@@ -295,9 +303,22 @@ def _kernel_log() -> str:
         return log.unreadable or f"read from {log.source} during every trial"
 
 
+def _check_header(folder: Path, header: dict[str, Any]) -> None:
+    """Raise BadRunFolder where the header lacks what resuming needs."""
+    texts, lists = ("cwd", "started", "tag"), ("words", "only", "skip", "arms", "factors")
+    good = (
+        all(isinstance(header.get(name), str) for name in texts)
+        and all(isinstance(header.get(name), list) for name in lists)
+        and isinstance(header.get("options"), dict)
+        and header["options"].keys() <= {field.name for field in dataclasses.fields(IsolateOptions)}
+    )
+    if not good:
+        raise BadRunFolder(f"{folder}: the journal's header lacks what is needed to go on with the run")
+
+
 def _tag(folder: Path, started: str) -> str:
     """Marks the processes of this run, on this machine, whatever its folder is called."""
-    return hashlib.sha256(f"{folder.resolve()} {started} {os.getpid()}".encode()).hexdigest()[:16]
+    return hashlib.sha256(os.fsencode(f"{folder.resolve()} {started} {os.getpid()}")).hexdigest()[:16]
 
 
 def _plain_options(options: IsolateOptions) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from culpa.hunt import Sizes
 from culpa.model import Configuration, Observation, Outcome, Signature, Trial
 from culpa.probes import Limits, Reference
-from culpa.store import Journal
+from culpa.store import BadRunFolder, Journal
 
 # Trials that serve the measurement and say nothing about the fault.
 NOT_EVIDENCE = frozenset({"reference"})
@@ -19,14 +19,18 @@ NOT_EVIDENCE = frozenset({"reference"})
 
 @dataclass(frozen=True, slots=True)
 class Hunted:
-    """The failure that the experiment is about. `probe` is the name of the failing one, None at start-up."""
+    """The failure that the experiment is about.
+
+    `probe` is the name of the failing one, None at start-up; `seconds_up` how long the engine had been ready.
+    """
 
     signature: Signature
     probe: str | None
+    seconds_up: float = 0.0
 
 
 class Record:
-    """The memory of one run. Every `note_*` is on disk before it returns."""
+    """The memory of one run. Every `note_*` is on disk before it returns. Raises BadRunFolder for a bad journal."""
 
     def __init__(self, journal: Journal, entries: Iterable[Mapping[str, Any]] = ()) -> None:
         from pydantic import TypeAdapter
@@ -46,7 +50,13 @@ class Record:
         self.seconds_before = 0.0
         self.last_id = 0
         for entry in entries:
-            self._take(entry)
+            try:
+                self._take(entry)
+            except (KeyError, TypeError, ValueError) as error:
+                raise BadRunFolder(
+                    f"{journal.folder}: the journal is damaged: an entry of kind {entry['kind']!r} can't be read "
+                    f"({type(error).__name__})"
+                ) from None
 
     def _take(self, entry: Mapping[str, Any]) -> None:
         kind = entry["kind"]
@@ -57,7 +67,11 @@ class Record:
             self.limits = self._limits.validate_python(entry["limits"])
             self.sizes = self._sizes.validate_python(entry["sizes"])
         elif kind == "hunted":
-            self.hunted = Hunted(self._signatures.validate_python(entry["signature"]), entry["probe"])
+            self.hunted = Hunted(
+                self._signatures.validate_python(entry["signature"]),
+                entry["probe"],
+                float(entry["seconds_up"]),
+            )
         elif kind == "reference":
             self.reference = self._references.validate_python(entry["reference"])
         elif kind == "note":
@@ -96,6 +110,7 @@ class Record:
             "hunted",
             signature=self._signatures.dump_python(hunted.signature, mode="json"),
             probe=hunted.probe,
+            seconds_up=round(hunted.seconds_up, 3),
         )
 
     def note_reference(self, reference: Reference) -> None:

@@ -78,6 +78,14 @@ def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Readin
         )
         for name in sorted(beyond)
     )
+    if reading.factors and not kept and not set(only) & set(BUILTIN_REQUEST_FACTORS):
+        reasons = [
+            f"{one.name} is {one.reason}"
+            for one in left
+            if one.name in only and "on request" not in one.reason
+        ]
+        why = "; ".join(reasons) or "--only and --skip together leave none"
+        raise BadSelection(f"there is no factor left to vary: {why}")
     return replace(
         reading,
         factors=tuple(factor for factor in kept if factor.name not in beyond),

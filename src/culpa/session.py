@@ -102,6 +102,7 @@ class EngineSession:
         self._last_line = ""
         self._last_line_at = self.started_at
         self._busy = _BusyMeter(self.started_at)
+        self._in_background = False
 
     @property
     def seconds_to_ready(self) -> float | None:
@@ -146,12 +147,18 @@ class EngineSession:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def watch(
-        self, work: Awaitable[T], *, stall: float, last_token_at: Callable[[], float]
+        self,
+        work: Awaitable[T],
+        *,
+        stall: float,
+        last_token_at: Callable[[], float],
+        runaway: Callable[[], str] = str,
     ) -> T | Failed | Unanswerable:
         """Await work on this engine, but end it at the first root event, at the engine's end, or in a hang.
 
         `last_token_at` gives the monotonic time of the last thing that arrived from the engine; `stall` is the
-        number of seconds without any progress, with idle processors, that counts as a hang.
+        number of seconds without any progress, with idle processors, that counts as a hang; `runaway` says in
+        words that far more has come than was asked for, or nothing.
         """
         task = asyncio.ensure_future(work)
         counters = TokenCounters(self.base_url, self.adapter.token_counters, self.api_key)
@@ -166,6 +173,8 @@ class EngineSession:
                 if task.done():
                     return task.result()
                 now = time.monotonic()
+                if runaway():
+                    return self._hang("runaway_answer", runaway(), now)
                 busy_share, busy_at = self._busy.share(self._process.cpu_seconds, now)
                 moved_at = max(began, last_token_at(), counters.moved_at or began)
                 quiet, idle = now - moved_at, now - max(moved_at, busy_at)
@@ -220,7 +229,7 @@ class EngineSession:
 
     async def _failure_so_far(self) -> Failed | None:
         self.read_log()
-        gone = self._process.exit_code() is not None
+        gone = self._gone()
         if not self._reader.decisive and not gone:
             return None
         seen_at = time.monotonic()
@@ -234,6 +243,17 @@ class EngineSession:
                 event=f"the engine ended with exit code {exit_code} and no word in its log",
             )
         return Failed(_in_its_own_log(incident, engine_lines), seen_at, exit_code)
+
+    def _gone(self) -> bool:
+        """Whether the engine is over. A main process that ends well before it is ready may have left a server in
+        the background; that one is over when no process is left."""
+        code = self._process.exit_code()
+        if code is None:
+            return False
+        if code == 0 and (self.ready_at is None or self._in_background):
+            self._in_background = bool(self._process.processes())
+            return not self._in_background
+        return True
 
     async def _settle(self) -> int:
         """Wait for what follows the first event at once; returns how many lines are the engine's own."""
@@ -370,4 +390,6 @@ def _json_or_text(text: str) -> object:
 
 def write_json(path: Path, content: Mapping[str, object] | list[object]) -> None:
     """Write evidence as readable JSON."""
-    path.write_text(json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n", encoding="utf-8")
+    text = json.dumps(content, indent=1, ensure_ascii=False, default=str) + "\n"
+    # Half a surrogate pair is valid JSON, and no UTF-8.
+    path.write_text(text, encoding="utf-8", errors="backslashreplace")

@@ -7,6 +7,7 @@ Layout of a run folder:
     trials/0001/       launch.sh, engine.log, kernel.log, effective.json, answers.json, trial.json
 """
 
+import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
@@ -17,6 +18,7 @@ from culpa.model.summary import RunSummary
 
 JOURNAL_SCHEMA = "culpa.journal/1"
 JOURNAL = "journal.jsonl"
+LOCK = ".lock"
 EXPERIMENT = "experiment.json"
 REPORT = "report.md"
 
@@ -31,6 +33,19 @@ class Journal:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._path = folder / JOURNAL
+        self._lock: int | None = None
+
+    def lock(self) -> None:
+        """Keep every other culpa out of this run until this process ends. Raises BadRunFolder if one is in it."""
+        descriptor = os.open(self.folder / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise BadRunFolder(
+                f"{self.folder}: another culpa is at work in this run: wait for it, or end it"
+            ) from None
+        self._lock = descriptor  # the kernel gives it back when the process ends, however that comes
 
     def append(self, kind: str, **content: Any) -> None:
         """Write one entry. A torn last line, left by a kill in the middle of a write, is cut off first."""
@@ -81,17 +96,18 @@ def _cut_torn_line(descriptor: int) -> None:
 
 def create_run(folder: Path, header: Mapping[str, Any]) -> Journal:
     """Make a run folder and write its header. Raises BadRunFolder if the folder already holds a run."""
-    if (folder / JOURNAL).exists():
-        raise BadRunFolder(
-            f"{folder} already holds a run: choose another --out, or go on with --resume {folder}"
-        )
-    if folder.exists() and not folder.is_dir():
-        raise BadRunFolder(f"{folder} is not a folder: choose another --out")
     try:
+        if folder.exists() and not folder.is_dir():
+            raise BadRunFolder(f"{folder} is not a folder: choose another --out")
+        if (folder / JOURNAL).exists():
+            raise BadRunFolder(
+                f"{folder} already holds a run: choose another --out, or go on with --resume {folder}"
+            )
         (folder / "trials").mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise BadRunFolder(f"can't make the run folder {folder}: {error.strerror}") from None
+        raise BadRunFolder(f"can't make the run folder {str(folder)[:200]}: {error.strerror}") from None
     journal = Journal(folder)
+    journal.lock()
     journal.append("run", schema=JOURNAL_SCHEMA, **header)
     return journal
 
@@ -114,8 +130,8 @@ def list_runs(root: Path) -> list[RunSummary]:
     for path in sorted(root.glob(f"*/{JOURNAL}")):
         try:
             found.append(summary_of(path.parent))
-        except BadRunFolder:
-            continue  # not a run of ours; `--resume` on it says what is wrong
+        except (BadRunFolder, AttributeError, KeyError, TypeError, ValueError):
+            continue  # damaged, or not a run of ours; `--resume` on it says what is wrong
     return sorted(found, key=lambda run: (run.started, run.run_id))
 
 
@@ -134,7 +150,7 @@ def summary_of(folder: Path) -> RunSummary:
         engine=str(header.get("engine", "")),
         outcome=outcome,
         finding="; ".join(named) or _symptom(result),
-        trials=len({entry["trial"]["id"] for entry in entries if entry["kind"] == "trial"}),
+        trials=len({str(entry.get("trial", {}).get("id")) for entry in entries if entry["kind"] == "trial"}),
         elapsed_seconds=float(result.get("elapsed_seconds", last)),
     )
 

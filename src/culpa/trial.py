@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culpa.engines.base import EngineAdapter
-from culpa.evidence import Asked, Verdict, write_evidence
+from culpa.evidence import Asked, Verdict, inconclusive_because, write_evidence
 from culpa.executors import Executor
 from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, wait_until_idle
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
 from culpa.model.redact import printable, redact
-from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
+from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, answer_limit, ask, judge
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
-from culpa.triage import same_failure
 
 NO_CLAIMS = Configuration(())
 # How long a failed engine is given to end by itself before it is killed; it has failed already.
@@ -26,8 +25,11 @@ GRACE_AFTER_FAILURE = 0.5
 GRACE_AFTER_PASS = 10.0
 # A wrong answer or a refused connection may have its cause a moment away in the log.
 SECOND_LOOK_SECONDS = 1.0
-# Symptoms that lie in the answer itself: only an answer known to be right is a pass then.
-WRONG_OUTPUT = frozenset({"wrong_answer", "gibberish", "degenerate", "nan_logits", "malformed_answer"})
+# An answer of so many times its own limit will not end by itself.
+RUNAWAY = 4
+UNLIMITED_TOKENS = 16_384
+# For how long a pass may be watched at the most, because the failure took so long to show, in seconds.
+MOST_WATCHED = 60.0
 TRANSPORT_SYMPTOMS = frozenset({"http_error", "connection_lost"})
 
 
@@ -41,7 +43,8 @@ class TrialRequest:
 
     `hunted` is the signature that counts as FAIL; None while nothing is hunted yet, then every failure counts.
     `claims` are the levels that the arm changes in the user's launch: the engine must confirm them, or the trial
-    is untestable. `fresh` forbids to go on with a living engine.
+    is untestable. `watch_seconds` is how long a passing engine must have lived since it was ready. `fresh`
+    forbids to go on with a living engine.
     """
 
     id: int
@@ -53,6 +56,7 @@ class TrialRequest:
     hunted: Signature | None = None
     reference: Reference | None = None
     claims: Configuration = NO_CLAIMS
+    watch_seconds: float = 0.0
     fresh: bool = True
 
 
@@ -60,12 +64,14 @@ class TrialRequest:
 class TrialResult:
     """A finished trial with what the experiment may need of it beyond the outcome.
 
-    `failed_probe` is the probe that was running when the trial failed, None if the engine never got ready.
+    `failed_probe` is the probe that was running when the trial failed, None if the engine never got ready;
+    `seconds_up` the time from ready (or from the first request of this trial) to the failure.
     """
 
     trial: Trial
     asked: tuple[Asked, ...] = ()
     failed_probe: Probe | None = None
+    seconds_up: float | None = None
 
 
 class TrialRunner:
@@ -131,6 +137,7 @@ class TrialRunner:
             trial,
             tuple(verdict.asked),
             verdict.failed_probe,
+            _seconds_up(session, verdict, began),
         )
 
     async def close(self) -> None:
@@ -183,7 +190,7 @@ class TrialRunner:
             lambda line: self._on_progress(request.id, "starting", time.monotonic() - began, line)
         )
         if ended is not None:
-            self._record(ended, request, verdict)
+            verdict.record(ended, request.hunted)
             return session
         verdict.mismatches = tuple(self._adapter.mismatches(request.claims, session.effective))
         if verdict.mismatches:
@@ -209,6 +216,7 @@ class TrialRunner:
             while (probe := request.probes(limits, verdict.asked)) is not None:
                 if not await self._ask_one(session, endpoint, probe, request, verdict, began):
                     return
+            await self._watch_on(session, request, verdict, began)
         finally:
             await endpoint.close()
 
@@ -227,8 +235,12 @@ class TrialRunner:
 
         sent_before = verdict.sent
 
+        most_tokens = RUNAWAY * sum(answer_limit(one.body, UNLIMITED_TOKENS) for one in probe.requests())
+        received = 0
+
         def progressed(progress: Progress) -> None:
-            nonlocal last_token_at
+            nonlocal last_token_at, received
+            received = progress.tokens
             verdict.sent = sent_before + progress.sent
             last_token_at = time.monotonic()
             self._on_progress(request.id, "probing", last_token_at - began, _progress_text(probe, progress))
@@ -238,14 +250,15 @@ class TrialRunner:
             ask(probe, endpoint, progressed),
             stall=self._stall(probe),
             last_token_at=lambda: last_token_at,
+            runaway=lambda: f"{received} tokens and no end" if received > most_tokens else "",
         )
         if isinstance(came, (Failed, Unanswerable)):
             verdict.failed_probe = probe
-            self._record(came, request, verdict)
+            verdict.record(came, request.hunted)
             return False
         judgement = judge(probe, came, request.reference)
         verdict.asked.append(Asked(probe, came, judgement))
-        inconclusive = self._inconclusive(judgement, request)
+        inconclusive = inconclusive_because(judgement, request.hunted)
         if inconclusive:
             verdict.outcome = Outcome.UNTESTABLE
             verdict.reason = inconclusive
@@ -259,16 +272,18 @@ class TrialRunner:
         await self._blame_answer(session, judgement, request, verdict)
         return False
 
-    @staticmethod
-    def _inconclusive(judgement: Judgement, request: TrialRequest) -> str:
-        """Why an answer that is not wrong is no pass either, where a certain failure is hunted; else empty."""
-        if request.hunted is None:
-            return ""
-        if judgement.status == "unsupported":
-            return f"the engine refuses this kind of request: {judgement.evidence}"
-        if judgement.status == "unknown" and request.hunted.symptom in WRONG_OUTPUT:
-            return f"whether the answer is right can't be told: {judgement.evidence}"
-        return ""
+    async def _watch_on(
+        self, session: EngineSession, request: TrialRequest, verdict: Verdict, began: float
+    ) -> None:
+        """A pass must have lived as long as the failing engine did: else shorter requests would seem to help."""
+        assert session.ready_at is not None
+        since = max(session.ready_at, began)
+        rest = since + min(request.watch_seconds, MOST_WATCHED) - time.monotonic()
+        if rest > 0:
+            self._on_progress(request.id, "watching", time.monotonic() - began, f"for another {rest:.0f} s")
+            ended = await session.failure_after(rest)
+            if ended is not None:
+                verdict.record(ended, request.hunted)
 
     async def _blame_answer(
         self, session: EngineSession, judgement: Judgement, request: TrialRequest, verdict: Verdict
@@ -280,10 +295,10 @@ class TrialRunner:
         if symptom in TRANSPORT_SYMPTOMS:
             told = await session.failure_after(SECOND_LOOK_SECONDS)
             if told is not None:
-                self._record(told, request, verdict)
+                verdict.record(told, request.hunted)
                 return
             incident = session.errors_so_far() or incident
-        self._fail(incident, seen_at, request, verdict, judgement.evidence)
+        verdict.fail(incident, seen_at, request.hunted, judgement.evidence)
 
     def _stall(self, probe: Probe) -> float:
         """Idle seconds that count as a hang: far longer than this probe ever took, and never very short."""
@@ -293,25 +308,6 @@ class TrialRunner:
         return min(self._patience.stall, max(15.0, 20.0 * usual))
 
     # -- verdict and evidence ------------------------------------------------------------------------------
-
-    def _record(self, ended: Failed | Unanswerable, request: TrialRequest, verdict: Verdict) -> None:
-        if isinstance(ended, Unanswerable):
-            verdict.outcome = Outcome.UNTESTABLE
-            verdict.reason = ended.reason
-            return
-        verdict.exit_code = ended.exit_code
-        text = ended.incident.root.text if ended.incident.root else (ended.incident.event or "")
-        self._fail(ended.incident, ended.seen_at, request, verdict, text)
-
-    def _fail(
-        self, incident: Incident, seen_at: float, request: TrialRequest, verdict: Verdict, reason: str
-    ) -> None:
-        signature = incident.signature()
-        hunted = request.hunted
-        verdict.incident = incident
-        verdict.seen_at = seen_at
-        verdict.reason = reason
-        verdict.outcome = Outcome.FAIL if hunted is None or same_failure(hunted, signature) else Outcome.OTHER
 
     def _finish(
         self,
@@ -345,7 +341,8 @@ class TrialRunner:
                 round(judged_at - verdict.seen_at, 3) if verdict.seen_at is not None else None
             ),
             exposure=Exposure(
-                requests=verdict.sent,
+                # A refused request asked nothing of the engine.
+                requests=max(0, verdict.sent - sum(answer.refused for answer in answers)),
                 tokens=sum((a.prompt_tokens or 0) + (a.completion_tokens or 0) for a in answers),
                 seconds=round(now - began, 3),
                 concurrency=max(
@@ -357,6 +354,12 @@ class TrialRunner:
             exit_code=verdict.exit_code,
             folder=str(folder.relative_to(self._folder)),
         )
+
+
+def _seconds_up(session: EngineSession | None, verdict: Verdict, began: float) -> float | None:
+    if session is None or session.ready_at is None or verdict.seen_at is None:
+        return None
+    return max(0.0, verdict.seen_at - max(session.ready_at, began))
 
 
 def _progress_text(probe: Probe, progress: Progress) -> str:

@@ -278,7 +278,7 @@ def test_a_usage_error_is_a_failed_start() -> None:
         ["usage: api_server.py [-h]", "api_server.py: error: unrecognized arguments: --x"], exit_code=2
     )
     assert (incident.symptom, incident.event) == (
-        "startup_error",
+        "bad_argument",
         "api_server.py: error: unrecognized arguments: --x",
     )
 

@@ -1,5 +1,7 @@
 """The command `culpa`: its verbs, and how errors leave it."""
 
+import errno
+import os
 import sys
 from typing import Annotated, Any
 
@@ -51,6 +53,8 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def _run(arguments: list[str] | None) -> int:
+    if sys.stdout is None:  # closed by whoever started us
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - it lives as long as the process
     try:
         code: Any = app(args=arguments, standalone_mode=False)
     except typer.exceptions.TyperException as error:
@@ -62,4 +66,11 @@ def _run(arguments: list[str] | None) -> int:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except BrokenPipeError:
+        raise  # the interpreter's own, quiet way to end when nobody reads any more
+    except OSError as error:
+        if error.errno != errno.ENOSPC:
+            raise
+        typer.echo(f"culpa: can't write: {error.strerror}", err=True)
+        return BAD_INPUT
     return code if isinstance(code, int) else 0

@@ -1,5 +1,7 @@
 """`culpa isolate`: which settings a failure needs, found by trials."""
 
+import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,7 +56,9 @@ def isolate(
             "joined by commas. May be repeated.",
         ),
     ] = None,
-    repeat: Annotated[int, typer.Option(help="Try every configuration at least this often.", min=1)] = 1,
+    repeat: Annotated[
+        int, typer.Option(help="Try every configuration at least this often.", min=1, max=1000)
+    ] = 1,
     patience: Annotated[
         str, typer.Option(help="How long to go on launching a command that has not failed yet.")
     ] = "3m",
@@ -78,7 +82,9 @@ def isolate(
     ] = None,
     probe_tokens: Annotated[
         int | None,
-        typer.Option(help="Length of the long prompt in tokens.", min=16, show_default="by context"),
+        typer.Option(
+            help="Length of the long prompt in tokens.", min=16, max=4_000_000, show_default="by context"
+        ),
     ] = None,
     thresholds: Annotated[
         bool, typer.Option(help="Search the boundary of numeric factors once they are found to matter.")
@@ -166,7 +172,13 @@ def _carry_out(run: "Run", as_json: bool, quiet: bool) -> int:
     finally:
         observer.close()
     write_reports(experiment, run.folder)
-    print_result(experiment, as_json=as_json)
+    try:
+        print_result(experiment, as_json=as_json)
+        sys.stdout.flush()
+    except OSError as error:
+        # The result is on disk; what it means is told by the exit code.
+        typer.echo(f"culpa: can't print the result ({error.strerror}); it lies in {run.folder}", err=True)
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's own flush at exit
     if experiment.interrupted:
         return 130
     return 0 if experiment.conclusion.outcome == "no_failure" else 1

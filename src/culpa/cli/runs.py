@@ -16,6 +16,9 @@ def runs(
     from culpa.report import print_runs
     from culpa.store import list_runs
 
+    if root.exists() and not root.is_dir():
+        typer.echo(f"culpa: {root} is a file: give the folder that holds the runs", err=True)
+        return 2
     if not root.is_dir():
         typer.echo(f"culpa: there are no runs: {root} does not exist (culpa isolate makes it)", err=True)
         return 2

@@ -18,7 +18,7 @@ from culpa.probes.prompts import (
     parse_record,
 )
 from culpa.probes.reference import Comparison, Reference, compare, reference_from
-from culpa.probes.request import Expectation, Limits, Probe, Request, Round
+from culpa.probes.request import Expectation, Limits, Probe, Request, Round, answer_limit
 from culpa.probes.shaping import conflict, shaped, with_new_sessions
 from culpa.probes.user_requests import BadRequestFile, user_probe
 
@@ -42,6 +42,7 @@ __all__ = [
     "Request",
     "Round",
     "Status",
+    "answer_limit",
     "ask",
     "builtin_probes",
     "compare",

@@ -26,7 +26,9 @@ _BEYOND_THE_FACTORS = (
 
 def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options, why: str = "") -> Conclusion:
     """The conclusion of a search that ends in `outcome`; `why` says what ended it before it was done."""
-    findings = tuple(_isolated(situation, cause, options) for cause in situation.known)
+    findings = tuple(_confirmed(situation, cause, options) for cause in situation.known)
+    if findings and all(finding.level is Level.CONTRAST for finding in findings):
+        outcome = ExperimentOutcome.INCONCLUSIVE
     if outcome is ExperimentOutcome.INCONCLUSIVE and not findings:
         straddle = nearest_straddle(situation.evidence)
         if straddle is not None and straddle.difference.bit_count() == 1:
@@ -41,13 +43,15 @@ def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options,
     )
 
 
-def _isolated(situation: Situation, cause: Cause, options: Options) -> Finding:
+def _confirmed(situation: Situation, cause: Cause, options: Options) -> Finding:
+    """A set whose arms are all in: isolated as long as no later trial took the probability away again."""
     space = situation.space
+    probability = situation.probability(cause)
     confirmation = situation.confirmation_of(cause)
     return Finding(
         members=_members(situation, cause.mask),
-        level=Level.ISOLATED,
-        probability=situation.probability(cause),
+        level=Level.ISOLATED if probability >= options.asked else Level.CONTRAST,
+        probability=probability,
         sufficient=confirmation.sufficient.count,
         necessary=tuple((space.factor(bit).name, cell.count) for bit, cell in confirmation.necessary()),
         conditions=(*Refinement(situation, cause, options).conditions(), *_grounds(situation, cause)),
@@ -63,8 +67,7 @@ def _grounds(situation: Situation, cause: Cause) -> Iterator[str]:
 
 
 def _contrast(situation: Situation, straddle: Straddle) -> Finding:
-    """One change flips the outcome. The probability is that of the two rates really lying apart, each
-    estimated from its own trials only."""
+    """One change flips the outcome. The probability is that of the change being the whole failing set."""
     failing, passing = straddle.failing, straddle.passing
     others = situation.space.names(failing.reading.low & ~straddle.difference)
     safe = situation.space.names(situation.space.full & ~failing.reading.low & ~straddle.difference)
@@ -76,11 +79,25 @@ def _contrast(situation: Situation, straddle: Straddle) -> Finding:
     return Finding(
         members=_members(situation, straddle.difference),
         level=Level.CONTRAST,
-        probability=own_rate(failing) * (1.0 - own_rate(passing)),
+        probability=_contrast_probability(situation, straddle),
         sufficient=failing.count,
         necessary=tuple((name, passing.count) for name in situation.space.names(straddle.difference)),
         conditions=tuple(conditions),
     )
+
+
+def _contrast_probability(situation: Situation, straddle: Straddle) -> float:
+    """The posterior of the set that the contrast names, and never more than that of the two rates really
+    lying apart, each estimated from its own trials only.
+
+    Where no set explains the trials, or the flip is the wrong way round for a failing set, only "none of
+    these" can be right about it, and the two rates are all there is.
+    """
+    apart = own_rate(straddle.failing) * (1.0 - own_rate(straddle.passing))
+    flipped = straddle.difference & straddle.failing.reading.low
+    if situation.misfit or not flipped:
+        return situation.posterior.misfit * apart
+    return min(apart, situation.causes(situation.held & ~flipped).of(flipped))
 
 
 def _members(situation: Situation, mask: int) -> tuple[Member, ...]:

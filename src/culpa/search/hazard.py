@@ -49,6 +49,10 @@ class Hazard:
         self._blame = self._learn(self._literals(good), self._literals(spoiled))
         for index in np.flatnonzero(self._blame[: self._size] >= UNTESTABLE):
             self.held |= 1 << int(index)
+        # A safe level that was judged once can be tested, however often a fault beside it spoils the trial.
+        for cell in exact:
+            if _good(cell):
+                self.held &= cell.reading.low
 
     def chances(self, masks: list[int]) -> Floats:
         """For every configuration the chance that its trial would say nothing."""

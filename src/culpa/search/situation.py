@@ -24,12 +24,16 @@ _MISFIT = 0.5  # probability of "none of these" from which on sets are given up 
 class Cause:
     """A confirmed set: its mask, the factors held at suspect in its arms, its probability when confirmed.
 
-    `by_descent` marks one that rests on its own trials alone, since no hypothesis explained all of them.
+    `untestable` masks the factors of which it could not be told whether they belong to the set: sets that
+    differ in them only count as this one. It stays as it was when the set was confirmed, so that trials that
+    are no evidence can't change the probability. `by_descent` marks a set that rests on its own trials alone,
+    since no hypothesis explained all of them.
     """
 
     mask: int
     held: int
     probability: float
+    untestable: int = 0
     by_descent: bool = False
 
 
@@ -151,8 +155,11 @@ class Situation:
 
     def sure(self, mask: int) -> float:
         """The probability of a set, where sets that differ only in what can't be tested beside it are one."""
-        beside = self._untestable_beside(mask, self.confirmation(mask).held)
-        return self.ranking.of(mask) if not beside else self.causes(self.held | beside).of(mask)
+        untestable = self._untestable(mask, self.confirmation(mask).held)
+        return self.ranking.of(mask) if untestable == self.held else self.causes(untestable).of(mask)
+
+    def _untestable(self, mask: int, held: int) -> int:
+        return (self.held & ~mask) | self._untestable_beside(mask, held)
 
     def _untestable_beside(self, mask: int, held: int) -> int:
         """Of the factors that the confirming arms hold at suspect, those that no usable configuration could
@@ -169,21 +176,24 @@ class Situation:
         """The best set, if its arms are all in. The caller compares its probability with the asked one."""
         if self.misfit:
             found = self.descent.minimal()
-            return None if found is None else Cause(found[0], self.held, found[1], by_descent=True)
+            return None if found is None else Cause(found[0], self.held, found[1], self.held, by_descent=True)
         mask, _ = self.best
         if not mask:
             return None
         confirmation = self.confirmation(mask)
         if not confirmation.complete:
             return None
-        return Cause(mask, confirmation.held, self.sure(mask))
+        untestable = self._untestable(mask, confirmation.held)
+        return Cause(mask, confirmation.held, self.causes(untestable).of(mask), untestable)
 
     def probability(self, cause: Cause) -> float:
         """The probability of a known cause by all trials so far. With several causes it is the one at which
         it was confirmed: by then the trials that belong to the others were not in."""
         if cause.by_descent:
             return min(own_certainty(self.confirmation_of(cause)), MOST_CERTAIN)
-        return self.doubting.sure(cause.mask) if len(self.known) == 1 else cause.probability
+        if len(self.known) > 1:
+            return cause.probability
+        return self.doubting.causes(cause.untestable).of(cause.mask)
 
     @cached_property
     def doubting(self) -> "Situation":

@@ -14,6 +14,7 @@ MAX_TEXT = 2000
 class Weight(IntEnum):
     """How much a cause proves by itself."""
 
+    REMARK = 0  # a line that says of itself that it is no error, or that it was dealt with
     ERROR_LINE = 1  # an error line, or a traceback that the process may have survived
     EXCEPTION = 2  # a traceback that may have ended its process
     FATAL = 3  # the engine can only end after it
@@ -44,6 +45,7 @@ class Event:
     explains: tuple[str, ...] = ()
     header: int | None = None
     asynchronous: bool = False
+    survivable: bool = False
     exit_code: int | None = None
     worker: int | None = None
     dead_rank: int | None = None

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from culpa.model import Incident, RootEvent
-from culpa.triage.events import Event, Weight
+from culpa.triage.events import MAX_TEXT, Event, Weight
 from culpa.triage.evidence import missing_evidence
 from culpa.triage.exits import event_of_exit, evidence_after_exit, signal_name, symptom_of_exit
 from culpa.triage.facts import Facts
@@ -33,18 +33,27 @@ def judge(
     dialect: str,
     exit_code: int | None,
     alive: bool,
+    request_failed: bool = False,
+    last_words: LogLine | None = None,
 ) -> Incident | None:
     """The incident that the events amount to, or None if nothing has failed.
 
-    Errors that an engine may survive count only once it has ended in another way than a clean exit.
+    Errors that an engine may survive count only once it has ended in another way than a clean exit; of those
+    a failed allocation also once a request failed. `last_words` is what the process said last, and the root
+    of a bad exit of which nothing else is known.
     """
     default_kind = "server" if dialect == "llamacpp" else None
     ended_badly = not alive and (exit_code != 0 or not facts.ready)
+    said_at_end = last_words if ended_badly and exit_code and signal_name(exit_code) is None else None
     root = _root(events, facts, ended_badly=ended_badly, crashed=_crashed(exit_code))
+    if root is None and alive:
+        root = _survived(events, facts, request_failed=request_failed)
     if root is None and ended_badly and open_tracebacks:
         return _cut_traceback(open_tracebacks, default_kind)
     if root is None and not (_crashed(exit_code) and facts.ready):
         root = _consequence(events, alive=alive, ended_badly=ended_badly)
+    if root is None and said_at_end is not None:
+        return _last_words(said_at_end, facts, default_kind)
     if root is None:
         asked_for = facts.orderly_ends and signal_name(exit_code) in ("SIGTERM", "SIGINT")
         if exit_code is None or exit_code == 0 or asked_for:
@@ -85,6 +94,39 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
         strongest = max(event.weight for event in weaker)
         return _burst(in_order([event for event in weaker if event.weight == strongest]))
     return None
+
+
+def _survived(events: Sequence[Event], facts: Facts, *, request_failed: bool) -> Event | None:
+    """What an engine survives and a request does not: the first of the last burst before requests failed."""
+    causes = [
+        event
+        for event in events
+        if event.role == "cause"
+        and event.survivable
+        and event.weight > Weight.REMARK
+        and not (facts.ready and event.before_ready)
+    ]
+    if not causes:
+        return None
+    ordered = in_order([*causes, *(event for event in events if event.symptom == "request_failed")])
+    if not request_failed:
+        while ordered and ordered[-1].symptom != "request_failed":
+            ordered.pop()
+    found = [event for event in ordered if event.role == "cause"]
+    return _burst(found) if found else None
+
+
+def _last_words(line: LogLine, facts: Facts, default_kind: str | None) -> Incident:
+    rank = rank_name(line.ranks)
+    text = line.text.strip()[:MAX_TEXT]
+    return Incident(
+        symptom="error_exit" if facts.ready else "startup_error",
+        root=RootEvent(line.number, text, line.time, line.process, rank),
+        event=normalise(text),
+        process=line.role or default_kind,
+        rank=rank,
+        first_failed_rank=line.ranks or None,
+    )
 
 
 def _burst(ordered: Sequence[Event]) -> Event:

@@ -8,6 +8,8 @@ from culpa.model import Incident
 from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
 from culpa.triage.judgement import judge
+from culpa.triage.last_words import LastWords
+from culpa.triage.levels import below_error, spoken_below_error
 from culpa.triage.lines import LineParser, LogLine
 from culpa.triage.normal import normalise
 from culpa.triage.tables import SignatureRule, load_tables
@@ -35,7 +37,8 @@ _CHILD = re.compile(r"^Process (?:(EngineCore)|VllmWorker)[\w-]{0,40}:$")
 _UNSAID = re.compile(r"\d{1,4} validation errors? for ")
 _INTERNALS = re.compile(r"\s+(?:For further information visit|File )")
 _INTERNALS_TAIL = re.compile(r" \[type=.{0,2000}$")
-_ALLOCATION = frozenset({"cuda_oom", "host_out_of_memory"})
+#: How a program says that it goes on in another way.
+_DEALT_WITH = re.compile(r"\b(?:retrying|will retry|falling back|fallback|caught|recovered)\b", re.IGNORECASE)
 _DYING_KINDS = frozenset({"worker", "engine_core"})
 # Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
 _MAX_ALIKE = 40
@@ -67,6 +70,7 @@ class LogReader:
         self._number = 0
         self._last_raised: dict[str | None, LogLine] = {}
         self._last_plain: dict[str | None, Event] = {}
+        self._last_words = LastWords()
 
     def feed(self, lines: Iterable[str]) -> None:
         """Take the next raw lines, without their newline."""
@@ -77,14 +81,17 @@ class LogReader:
 
     @property
     def decisive(self) -> bool:
-        """Whether a root event is in that can only end in failure: nothing needs to be waited for."""
+        """Whether a root event is in that no process survives: nothing needs to be waited for."""
         return any(event.fatal for event in self._events)
 
-    def incident(self, *, exit_code: int | None = None, alive: bool = True) -> Incident | None:
+    def incident(
+        self, *, exit_code: int | None = None, alive: bool = True, request_failed: bool = False
+    ) -> Incident | None:
         """The judgement on all text so far.
 
         `exit_code` is that of the engine's main process (negative for a signal), None if it is not known;
-        `alive` is false once the process is gone. None means: no failure to be seen.
+        `alive` is false once the process is gone. `request_failed` says that a request got no answer, so that
+        what an engine survives, such as a failed allocation, counts too. None means: no failure to be seen.
         """
         return judge(
             self._events,
@@ -93,12 +100,15 @@ class LogReader:
             dialect=self._dialect,
             exit_code=exit_code,
             alive=alive and exit_code is None,
+            request_failed=request_failed,
+            last_words=self._last_words.line,
         )
 
     def _take(self, line: LogLine) -> None:
         self._facts.note(line)
         if not self._facts.ready and self._tables.says_ready(line.text):
             self._facts.ready = True
+            self._last_words.forget()
             self._take_back("hang_timeout")  # a slow start that came to its end was no hang
         self._continue(line)
         if _ASYNC_NOTICE in line.text:
@@ -106,6 +116,7 @@ class LogReader:
             return
         inside, raised = self._tracebacks.feed(line)
         if raised is not None:
+            self._last_words.forget()
             self._raise(raised)
         elif not inside and line.text:
             self._message(line)
@@ -185,25 +196,25 @@ class LogReader:
         header = self._tables.classify(raised.header_text) if raised.header_text else None
         if header is not None and header[0].role == "handled":
             return Weight.ERROR_LINE
-        if line.level in ("WARNING", "INFO", "DEBUG"):
+        if below_error(line):
             return Weight.ERROR_LINE
+        if raised.header is not None and (
+            below_error(raised.header) or spoken_below_error(raised.header_text or "")
+        ):
+            return Weight.EXCEPTION
         if line.role in _DYING_KINDS or line.excepthook or _CHILD.match(raised.header_text or ""):
             return Weight.FATAL
         if line.role == "api_server":
             return Weight.ERROR_LINE if self._facts.ready else Weight.EXCEPTION
-        if rule is not None and rule.fatal and not self._survivable(rule):
-            return Weight.FATAL
-        return Weight.EXCEPTION
-
-    def _survivable(self, rule: SignatureRule) -> bool:
-        """llama.cpp tries allocations that may fail, and refuses a request whose buffer does not fit."""
-        return self._dialect == "llamacpp" and rule.symptom in _ALLOCATION
+        return Weight.FATAL if rule is not None and rule.fatal else Weight.EXCEPTION
 
     def _message(self, line: LogLine) -> None:
         found = self._tables.classify(line.text)
         if found is None:
             if self._goes_on(line):
                 return
+            if not self._tables.says_ready(line.text):
+                self._last_words.note(line)
             if line.level in _ERROR_LEVELS or (line.level is None and _BARE_LEVEL.match(line.text)):
                 self._error_line(line)
             return
@@ -218,21 +229,28 @@ class LogReader:
         if rule.role == "shutdown":
             if not any(self._ends_it(event) for event in self._events):
                 self._facts.orderly_ends.add(line.section)
+                self._last_words.close()
             return
-        weight = Weight.ERROR_LINE
-        if rule.fatal and not (line.role == "api_server" and self._facts.ready):
-            weight = Weight.EXCEPTION if self._survivable(rule) else Weight.FATAL
         event = event_of(
             line,
             text=line.text.strip(),
             event=normalise(line.text),
             symptom=rule.symptom,
             role=rule.role,
-            weight=weight,
+            weight=self._weight_of_message(line, rule),
             before_ready=not self._facts.ready,
         )
         _details(event, rule, match)
         self._keep(event)
+
+    def _weight_of_message(self, line: LogLine, rule: SignatureRule) -> Weight:
+        if below_error(line) or (rule.survivable and _DEALT_WITH.search(line.text)):
+            return Weight.REMARK
+        if line.role == "api_server" and self._facts.ready:
+            return Weight.ERROR_LINE
+        if rule.survivable:
+            return Weight.EXCEPTION
+        return Weight.FATAL if rule.fatal else Weight.ERROR_LINE
 
     def _ends_it(self, event: Event) -> bool:
         """Whether what follows is the end that this event brought about, rather than one that was asked for."""
@@ -312,6 +330,7 @@ def _details(event: Event, rule: SignatureRule, match: re.Match[str]) -> None:
     found = {name: value for name, value in match.groupdict().items() if value is not None}
     event.explains = rule.explains
     event.asynchronous = rule.asynchronous
+    event.survivable = rule.survivable
     for name, value in found.items():
         if name.startswith("code"):
             event.exit_code = int(value)

@@ -79,6 +79,7 @@ class _Signature(_Entry):
     processes: tuple[str, ...] = ()
     explains: tuple[str, ...] = ()
     fatal: bool = False
+    survivable: bool = False
     async_: bool = Field(default=False, alias="async")
 
     @model_validator(mode="after")
@@ -87,6 +88,8 @@ class _Signature(_Entry):
             raise ValueError(f"signature {self.regex!r}: unknown engines {sorted(unknown)}")
         if bool(self.explains) != (self.role == "clue"):
             raise ValueError(f"signature {self.regex!r}: a clue, and only a clue, explains something")
+        if self.survivable and self.fatal:
+            raise ValueError(f"signature {self.regex!r}: what an engine survives is not fatal")
         for literal in self.literals:
             if literal != literal.lower():
                 raise ValueError(f"literal {literal!r} must be lower case")
@@ -142,6 +145,7 @@ class SignatureRule:
     processes: tuple[str, ...]
     explains: tuple[str, ...]
     fatal: bool
+    survivable: bool
     asynchronous: bool
     means: str
     samples: tuple[str, ...]
@@ -203,6 +207,7 @@ def load_tables(dialect: str) -> Tables:
                 processes=entry.processes,
                 explains=entry.explains,
                 fatal=entry.fatal,
+                survivable=entry.survivable,
                 asynchronous=entry.async_,
                 means=entry.means,
                 samples=entry.samples,

@@ -7,7 +7,8 @@ variables, so that the command line holds nothing but settings:
 
     FAKE_FAULT     "eager && pp>1"; a request's own fields are settings too: stream, temperature, at_once ...
     FAKE_SYMPTOM   crash (default), abort, exit0, silent, babble, wrong, hang, http500, nan,
-                   startup (dies before it is ready), startup_hang
+                   refuse (401 to everything), endless (a stream without an end), late (dies two seconds
+                   after it is ready, whatever is asked), startup (dies before it is ready), startup_hang
     FAKE_RATE      the rate at which it fails where the expression holds (default 1), drawn once a launch
     FAKE_LUCK      a file that counts launches, so that the draws are the same in every run
     FAKE_FAULT2, FAKE_SYMPTOM2   a second fault
@@ -32,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.faults import parse_fault
 
-STARTUP_SYMPTOMS = ("startup", "startup_hang")
+STARTUP_SYMPTOMS = ("startup", "startup_hang", "late")
 
 
 def read_settings(argv: list[str]) -> dict[str, str]:
@@ -180,6 +181,11 @@ class Handler(BaseHTTPRequestHandler):
         symptom = self.engine.symptom(fields)
         if symptom in ("crash", "abort", "exit0", "silent"):
             self.engine.die(symptom)
+        if symptom == "refuse":
+            self.reply(401, {"error": {"message": "no key, no answer"}})
+            return
+        if symptom == "endless" and body.get("stream"):
+            self.stream_without_end()
         if symptom == "hang":
             threading.Event().wait()
         if symptom == "http500":
@@ -227,6 +233,13 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(b"data: [DONE]\n\n")
         self.close_connection = True
 
+    def stream_without_end(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        while True:
+            self.event({"choices": [{"index": 0, "finish_reason": None, "delta": {"content": "on and "}}]})
+
     def event(self, content: dict[str, Any]) -> None:
         self.wfile.write(b"data: " + json.dumps(content).encode() + b"\n\n")
         self.wfile.flush()
@@ -249,6 +262,8 @@ def main() -> None:
         engine.die("startup")
     if symptom == "startup_hang":
         threading.Event().wait()
+    if symptom == "late":
+        threading.Timer(2.0, engine.die, ["silent"]).start()
     Handler.engine = engine
     server = ThreadingHTTPServer((settings.get("host", "127.0.0.1"), int(settings["port"])), Handler)
     server.daemon_threads = True

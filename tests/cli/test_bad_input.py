@@ -29,6 +29,19 @@ CASES = {
     "arm with a typo": (["isolate", *GENERIC, "--arm", "prefx", *ENGINE], "did you mean prefix?"),
     "arm with an unknown level": (["isolate", *GENERIC, "--arm", "eager=maybe", *ENGINE], "no level 'maybe'"),
     "arm that can't be varied": (["isolate", *GENERIC, "--arm", "pp", *ENGINE], "already at its safe level"),
+    "nothing left to vary": (
+        ["isolate", *GENERIC, "--only", "eager", "--skip", "eager", *ENGINE],
+        "no factor left to vary",
+    ),
+    "port that is none": (
+        ["isolate", *GENERIC, *ENGINE, "--port", "99999"],
+        "port 99999 of the launch is none",
+    ),
+    "folder name that is too long": (
+        ["isolate", *GENERIC, "--out", "x" * 300, *ENGINE],
+        "can't make the run folder",
+    ),
+    "prompt that nobody can make": (["isolate", *GENERIC, "--probe-tokens", "9" * 17, *ENGINE], "4000000"),
     "request file that is missing": (["isolate", *GENERIC, "--request", "no.json", *ENGINE], "no.json"),
     "question without an answer": (["isolate", *GENERIC, "--question", "what?", *ENGINE], "QUESTION=ANSWER"),
     "two records": (["isolate", *GENERIC, "--record", "a=1", "--record", "b=2", *ENGINE], "given once"),

@@ -228,7 +228,9 @@ def test_whoever_waits_for_the_exit_learns_of_a_stop(scripts: Scripts) -> None:
 
 
 def test_a_cancelled_stop_is_carried_out(scripts: Scripts) -> None:
-    script = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
+    script = (
+        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
+    )
 
     async def run() -> None:
         engine = await scripts.start(script)

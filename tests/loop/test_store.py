@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from culpa.record import Record
 from culpa.store import BadRunFolder, Journal, create_run, list_runs, open_run
 
 
@@ -69,3 +70,23 @@ def test_runs_are_listed_oldest_first(tmp_path: Path) -> None:
 def test_unfinished_run_is_called_so(tmp_path: Path) -> None:
     create_run(tmp_path / "a", {"started": "x"})
     assert list_runs(tmp_path)[0].outcome == "unfinished"
+
+
+def test_second_culpa_is_kept_out_of_a_run(tmp_path: Path) -> None:
+    first = create_run(tmp_path, {"started": "x"})
+    with pytest.raises(BadRunFolder, match="another culpa is at work"):
+        Journal(tmp_path).lock()
+    assert list(first.entries())
+
+
+def test_damaged_run_does_not_hide_the_others(tmp_path: Path) -> None:
+    create_run(tmp_path / "good", {"started": "x"})
+    create_run(tmp_path / "bad", {"started": "x"}).append("trial", trial=7)
+    assert [run.run_id for run in list_runs(tmp_path)] == ["good"]
+
+
+def test_entry_that_can_not_be_read_is_told(tmp_path: Path) -> None:
+    journal = create_run(tmp_path, {"started": "x"})
+    journal.append("trial", trial={})
+    with pytest.raises(BadRunFolder, match="an entry of kind 'trial'"):
+        Record(journal, open_run(tmp_path)[2])

@@ -63,7 +63,8 @@ def test_a_shape_that_is_not_read_yet_is_still_not_read(
 ) -> None:
     reader = LogReader("generic")
     reader.feed(lines)
-    incident = reader.incident(exit_code=1)
+    # Without an exit code the last line counts for nothing by itself: only a shape that is known does.
+    incident = reader.incident(alive=False)
     found = incident.root.line if incident is not None and incident.root is not None else None
     cut = incident is not None and (incident.event or "").startswith("traceback without its end")
     assert found != root or cut, f"{name} is read now ({reason}): move it to the tests proper"

@@ -8,6 +8,7 @@ from culpa.triage.events import MAX_TEXT, Event, Weight
 from culpa.triage.evidence import missing_evidence
 from culpa.triage.exits import event_of_exit, evidence_after_exit, signal_name, symptom_of_exit
 from culpa.triage.facts import Facts
+from culpa.triage.last_words import LastWords
 from culpa.triage.lines import LogLine
 from culpa.triage.normal import family, normalise
 from culpa.triage.order import apart, in_order
@@ -34,7 +35,7 @@ def judge(
     exit_code: int | None,
     alive: bool,
     request_failed: bool = False,
-    last_words: LogLine | None = None,
+    last_words: LastWords | None = None,
 ) -> Incident | None:
     """The incident that the events amount to, or None if nothing has failed.
 
@@ -44,16 +45,19 @@ def judge(
     """
     default_kind = "server" if dialect == "llamacpp" else None
     ended_badly = not alive and (exit_code != 0 or not facts.ready)
-    said_at_end = last_words if ended_badly and exit_code and signal_name(exit_code) is None else None
+    said = last_words if ended_badly and exit_code and signal_name(exit_code) is None else None
     root = _root(events, facts, ended_badly=ended_badly, crashed=_crashed(exit_code))
+    remark = root is not None and root.role == "cause" and root.weight is Weight.REMARK
+    if remark and said is not None and said.error is not None:
+        root = None  # the process said itself what ended it
     if root is None and alive:
         root = _survived(events, facts, request_failed=request_failed)
     if root is None and ended_badly and open_tracebacks:
         return _cut_traceback(open_tracebacks, default_kind)
     if root is None and not (_crashed(exit_code) and facts.ready):
         root = _consequence(events, alive=alive, ended_badly=ended_badly)
-    if root is None and said_at_end is not None:
-        return _last_words(said_at_end, facts, default_kind)
+    if root is None and said is not None and said.line is not None:
+        return _last_words(said.line, facts, default_kind)
     if root is None:
         asked_for = facts.orderly_ends and signal_name(exit_code) in ("SIGTERM", "SIGINT")
         if exit_code is None or exit_code == 0 or asked_for:
@@ -90,6 +94,8 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
         return in_order(symptoms)[0]
     if crashed and facts.ready:  # a request error does not kill by a signal
         weaker = [event for event in weaker if event.symptom not in _UNCLASSIFIED]
+    if crashed:  # nor does a thing that only a warning speaks of
+        weaker = [event for event in weaker if event.weight > Weight.REMARK]
     if weaker:
         strongest = max(event.weight for event in weaker)
         return _burst(in_order([event for event in weaker if event.weight == strongest]))
@@ -103,7 +109,7 @@ def _survived(events: Sequence[Event], facts: Facts, *, request_failed: bool) ->
         for event in events
         if event.role == "cause"
         and event.survivable
-        and event.weight > Weight.REMARK
+        and (request_failed or event.weight > Weight.REMARK)
         and not (facts.ready and event.before_ready)
     ]
     if not causes:
@@ -113,7 +119,8 @@ def _survived(events: Sequence[Event], facts: Facts, *, request_failed: bool) ->
         while ordered and ordered[-1].symptom != "request_failed":
             ordered.pop()
     found = [event for event in ordered if event.role == "cause"]
-    return _burst(found) if found else None
+    strongest = max((event.weight for event in found), default=None)
+    return _burst([event for event in found if event.weight == strongest]) if found else None
 
 
 def _last_words(line: LogLine, facts: Facts, default_kind: str | None) -> Incident:

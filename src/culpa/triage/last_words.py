@@ -42,6 +42,12 @@ class LastWords:
             return plain
         return worded or plain
 
+    @property
+    def error(self) -> LogLine | None:
+        """The line, if it looks like an error."""
+        line = self.line
+        return line if line is not None and line in (self._shaped, self._worded) else None
+
     def note(self, line: LogLine) -> None:
         """Take a line that is no part of a traceback and that no signature calls harmless."""
         if self._closed or below_error(line):

@@ -11,7 +11,7 @@ _SPOKEN = re.compile(
     r"|(?:[Ww]arning|[Ww]arn|[Ii]nfo|[Nn]otice|[Nn]ote|[Dd]ebug|[Tt]race):"
     r"|\[(?:warning|warn|info|notice|debug|trace)\]"
     r"|[WID]\d{4} \d\d:"  # glog
-    r"|\S{0,300}\b(?:[A-Z][A-Za-z]{1,60})?Warning: "  # Python's warnings
+    r"|(?:\S{1,300}:\d{1,7}: )?[A-Z][A-Za-z]{1,60}Warning: "  # Python's warnings
     r"|(?:\S{1,80} )?level=\"?(?:warning|warn|info|debug|trace)\b)"
 )
 
@@ -20,9 +20,4 @@ def below_error(line: LogLine) -> bool:
     """Whether the line's level, in its prefix or at the beginning of its text, is lower than an error's."""
     if line.level is not None:
         return line.level in _BELOW_ERROR
-    return spoken_below_error(line.text)
-
-
-def spoken_below_error(text: str) -> bool:
-    """Whether a text without its prefix begins with a level lower than an error's."""
-    return _SPOKEN.match(text) is not None
+    return _SPOKEN.match(line.text) is not None

@@ -9,7 +9,7 @@ from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
 from culpa.triage.judgement import judge
 from culpa.triage.last_words import LastWords
-from culpa.triage.levels import below_error, spoken_below_error
+from culpa.triage.levels import below_error
 from culpa.triage.lines import LineParser, LogLine
 from culpa.triage.normal import normalise
 from culpa.triage.tables import SignatureRule, load_tables
@@ -101,7 +101,7 @@ class LogReader:
             exit_code=exit_code,
             alive=alive and exit_code is None,
             request_failed=request_failed,
-            last_words=self._last_words.line,
+            last_words=self._last_words,
         )
 
     def _take(self, line: LogLine) -> None:
@@ -196,12 +196,10 @@ class LogReader:
         header = self._tables.classify(raised.header_text) if raised.header_text else None
         if header is not None and header[0].role == "handled":
             return Weight.ERROR_LINE
-        if below_error(line):
+        if line.level in ("WARNING", "INFO", "DEBUG"):
             return Weight.ERROR_LINE
-        if raised.header is not None and (
-            below_error(raised.header) or spoken_below_error(raised.header_text or "")
-        ):
-            return Weight.EXCEPTION
+        if raised.header is not None and below_error(raised.header):
+            return Weight.EXCEPTION  # introduced by a warning, or only standing below one
         if line.role in _DYING_KINDS or line.excepthook or _CHILD.match(raised.header_text or ""):
             return Weight.FATAL
         if line.role == "api_server":
@@ -254,7 +252,7 @@ class LogReader:
 
     def _ends_it(self, event: Event) -> bool:
         """Whether what follows is the end that this event brought about, rather than one that was asked for."""
-        failed_start = event.role == "cause" and not self._facts.ready
+        failed_start = event.role == "cause" and event.weight > Weight.REMARK and not self._facts.ready
         return event.fatal or failed_start or event.symptom == "engine_dead"
 
     def _goes_on(self, line: LogLine) -> bool:

@@ -210,7 +210,65 @@ def test_one_change_that_flips_the_outcome_is_a_contrast() -> None:
     assert not isinstance(end, Proposal)
     (finding,) = end.findings
     assert (finding.level, finding.members[0].name) == (Level.CONTRAST, "f1")
-    assert 0.5 < finding.probability < 0.95
+    assert 0.05 < finding.probability < 0.95
+
+
+def test_a_contrast_is_no_likelier_than_the_belief_in_its_set() -> None:
+    factors = [Factor("b", "4", ("1",), numeric=True), *flat(3)]
+    full, without = all_suspect(factors), all_suspect(factors).with_levels({"b": "1"})
+    history = [Observation(full, Outcome.FAIL, "baseline"), Observation(without, Outcome.PASS, "arm")]
+    strategy = Strategy(factors, max_trials=2)
+    end = strategy.next(history)
+    assert not isinstance(end, Proposal)
+    assert end.findings[0].probability <= dict(strategy.belief(history))[("b",)]
+
+
+@pytest.mark.parametrize("levels", [("graphs",), ("graphs", "compiled")])
+@pytest.mark.parametrize("count", [6, 8, 10])
+def test_a_second_fault_behind_the_first_takes_nothing_from_its_probability(
+    levels: tuple[str, ...], count: int
+) -> None:
+    factors = [Factor("execution", "eager", levels, prior=0.2), *flat(count - 1)]
+    run = solve(factors, "execution", others={"f3 && execution!=eager": "http_500"})
+    assert run.conclusion.outcome is ExperimentOutcome.ISOLATED
+    assert run.found == [{"execution"}]
+    assert run.conclusion.findings[0].probability >= 0.95
+
+
+def test_other_outcomes_after_a_confirmation_leave_the_probability_as_it_was() -> None:
+    factors = [Factor("execution", "eager", ("graphs", "compiled"), prior=0.2), *flat(9)]
+    strategy, simulated = (
+        Strategy(factors),
+        engine(factors, "execution", others={"f3 && execution!=eager": "x"}),
+    )
+    history = search(strategy, simulated).history
+    confirmed = next(
+        length for length in range(len(history)) if strategy.belief(history[:length])[0][1] >= 0.95
+    )
+    before = strategy.belief(history[:confirmed])[0]
+    baseline = all_suspect(factors).with_levels({"execution": "graphs"})
+    changes = [{}, *({f"f{index}": "off"} for index in (0, 1, 2, 4, 5, 6, 7, 8))]
+    spoiled = [Observation(baseline.with_levels(change), Outcome.OTHER, "search") for change in changes]
+    assert strategy.belief([*history[:confirmed], *spoiled])[0] == before
+
+
+def test_a_spoiled_workaround_is_followed_by_two_tries_at_most() -> None:
+    factors = [Factor("execution", "eager", ("graphs",), prior=0.2), *flat(9)]
+    run = solve(factors, "execution", others={"f3 && execution!=eager": "http_500"})
+    first = run.purposes().index("workaround")
+    assert sum(trial.outcome is Outcome.OTHER for trial in run.history[first:]) <= 3
+
+
+def test_a_confirmed_set_that_lost_its_probability_is_a_contrast() -> None:
+    factors = flat(4)
+    strategy, simulated = Strategy(factors), engine(factors, "f1")
+    history = list(search(strategy, simulated).history)
+    only = all_suspect(factors).with_levels({"f0": "off", "f2": "off", "f3": "off"})
+    history += [Observation(only, Outcome.PASS, "search")] * 6
+    end = Strategy(factors, max_trials=len(history)).next(history)
+    assert not isinstance(end, Proposal)
+    assert end.findings[0].probability < 0.95
+    assert (end.outcome, end.findings[0].level) == (ExperimentOutcome.INCONCLUSIVE, Level.CONTRAST)
 
 
 def test_arms_that_a_person_asks_for_are_always_run() -> None:

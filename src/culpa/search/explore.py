@@ -5,8 +5,9 @@ from itertools import islice, product
 
 import numpy as np
 
-from culpa.model import Configuration
+from culpa.model import Configuration, Outcome
 from culpa.search.choose import Choice, Predictor, candidates, choose
+from culpa.search.evidence import Cell
 from culpa.search.hypotheses import NEVER, Floats
 from culpa.search.options import Options
 from culpa.search.proposal import Proposal, Purpose
@@ -21,6 +22,8 @@ _HARDLY_TELLING = 0.15  # bits below which cheapness counts less and less
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4
 _MOST_WORKAROUNDS = 16
+_MOST_SPOILED = 3  # trials without a known cause that say nothing, after which no further cause is looked for
+_SPOILED_FOR_GOOD = 2  # trials of a configuration that said nothing, after which it is not tried again
 _REPAIRED = 12  # choices that can't run of which the neighbourhood is looked at
 
 
@@ -54,6 +57,8 @@ class Explorer:
         sends the search on to the next cause.
         """
         situation = self._situation
+        if self.obscured:
+            return None
         for mask in self._workarounds():
             cell = situation.evidence.at(mask)
             if cell.failed or (cell.passed and situation.no_more >= self._options.asked):
@@ -63,6 +68,21 @@ class Explorer:
                 reason = f"the user's launch with only {names} made safe: does it pass?"
                 return self._proposal(mask, "workaround", reason)
         return None
+
+    @property
+    def obscured(self) -> bool:
+        """Whether something else shows wherever the known causes are gone: trial after trial there says
+        nothing, so that a further cause can't be looked for. A trial that says something starts the count
+        anew."""
+        evidence, known = self._situation.evidence, self._situation.known
+        spoiled = 0
+        for trial in evidence.history:
+            reading = self._space.read(trial.configuration)
+            if not known or any(reading.high & cause.mask == cause.mask for cause in known):
+                continue
+            judged = trial.outcome in (Outcome.PASS, Outcome.FAIL)
+            spoiled = 0 if judged else spoiled + 1
+        return spoiled >= _MOST_SPOILED
 
     def _workarounds(self) -> list[int]:
         """Masks with one member of every known cause safe, the most natural members first."""
@@ -142,8 +162,13 @@ class Explorer:
         return self._runnable(ranked) or self._runnable(choose(predictor, self._repaired(ranked), 0, score))
 
     def _runnable(self, ranked: list[Choice]) -> Choice | None:
-        feasible = self._situation.feasible
-        return next((choice for choice in ranked if feasible.reason(choice.mask) is None), None)
+        feasible, evidence = self._situation.feasible, self._situation.evidence
+
+        def in_vain(cell: Cell) -> bool:
+            return len(cell.spoiled) >= _SPOILED_FOR_GOOD and not cell.failed and not cell.passed
+
+        runnable = (choice for choice in ranked if feasible.reason(choice.mask) is None)
+        return next((choice for choice in runnable if not in_vain(evidence.at(choice.mask))), None)
 
     def _repaired(self, ranked: list[Choice]) -> list[int]:
         """What can run near the best choices, for launches of which little else can."""

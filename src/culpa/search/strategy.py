@@ -166,7 +166,7 @@ class Strategy:
                 return conclude(situation, ExperimentOutcome.ALL_SAFE_FAILS, self._options)
             return explorer.next() or self._ended(situation, "no further trial would tell anything")
         proposal = explorer.workaround()
-        if proposal is None and self._further_cause(situation):
+        if proposal is None and self._further_cause(situation) and not explorer.obscured:
             proposal = explorer.next()
         if proposal is None and situation.probability(situation.known[-1]) < self._options.asked:
             proposal = Explorer(situation.doubting, self._options, alive).next()

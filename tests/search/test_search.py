@@ -257,6 +257,9 @@ def test_a_spoiled_workaround_is_followed_by_two_tries_at_most() -> None:
     run = solve(factors, "execution", others={"f3 && execution!=eager": "http_500"})
     first = run.purposes().index("workaround")
     assert sum(trial.outcome is Outcome.OTHER for trial in run.history[first:]) <= 3
+    assert any(
+        "without what was found could not be judged" in sentence for sentence in run.conclusion.not_excluded
+    )
 
 
 def test_a_confirmed_set_that_lost_its_probability_is_a_contrast() -> None:

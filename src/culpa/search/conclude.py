@@ -191,10 +191,15 @@ def _passes_text(passes: int) -> str:
 def _untested(situation: Situation, untested: list[str]) -> Iterator[str]:
     if untested:
         yield f"whether {listed(untested)} {'plays' if len(untested) == 1 else 'play'} a part was not shown"
-    spoiled = [
-        number
-        for number, trial in situation.evidence.trials.items()
-        if trial.purpose == "all_safe" and number in situation.evidence.of(trial.configuration).spoiled
-    ]
-    if spoiled:
-        yield f"everything safe at once could not be judged ({trials(spoiled)})"
+    arms = {
+        "workaround": "the user's launch without what was found",
+        "all_safe": "everything safe at once",
+    }
+    for purpose, words in arms.items():
+        spoiled = [
+            number
+            for number, trial in situation.evidence.trials.items()
+            if trial.purpose == purpose and number in situation.evidence.of(trial.configuration).spoiled
+        ]
+        if spoiled:
+            yield f"{words} could not be judged ({trials(spoiled)})"

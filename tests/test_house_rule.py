@@ -20,6 +20,7 @@ ROOMS = (
     "evidence",
     "session",
     "counters",
+    "budget",
     "placement",
     "selection",
     "store",

@@ -1,17 +1,21 @@
 """What a trial saw, while it runs, and the files that it leaves behind."""
 
 import dataclasses
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 
 from culpa.model import Incident, Outcome, Signature, Trial
-from culpa.probes import Answer, Judgement, Probe
+from culpa.probes import Answer, Judgement, Probe, Request, Round
 from culpa.session import EngineSession, Failed, Unanswerable, write_json
 from culpa.triage import same_failure
 
 # Symptoms that lie in the answer itself: only an answer known to be right is a pass then.
 WRONG_OUTPUT = frozenset({"wrong_answer", "gibberish", "degenerate", "nan_logits", "malformed_answer"})
 BAD_ARGUMENT = "bad_argument"
+REQUESTS = "requests.jsonl"
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,7 @@ class Verdict:
     asked: list[Asked] = field(default_factory=list)
     sent: int = 0
     failed_probe: Probe | None = None
+    failed_request: int | None = None
 
     def record(self, ended: Failed | Unanswerable, hunted: Signature | None) -> None:
         """Take in how the engine's part ended."""
@@ -73,6 +78,21 @@ def inconclusive_because(judgement: Judgement, hunted: Signature | None) -> str:
     return ""
 
 
+def request_entries(probe: Probe) -> Iterator[dict[str, object]]:
+    """The requests of a probe in the form that `--request` reads, in their order."""
+    for one in probe.asked():
+        for request, count in _runs(one):
+            entry: dict[str, object] = {"endpoint": request.endpoint, "body": dict(request.body)}
+            yield entry if count == 1 else {**entry, "at_once": count}
+
+
+def _runs(one: Round) -> Iterator[tuple[Request, int]]:
+    """The requests of a round; equal neighbours are one entry that is sent at once."""
+    for _, group in groupby(one, key=lambda request: request.canonical()):
+        requests = list(group)
+        yield requests[0], len(requests)
+
+
 def write_evidence(folder: Path, trial: Trial, verdict: Verdict, session: EngineSession | None) -> None:
     """Write what a person needs to check the verdict; the launch and the log lie in the folder already."""
     if session is not None:
@@ -97,18 +117,11 @@ def write_evidence(folder: Path, trial: Trial, verdict: Verdict, session: Engine
             for asked in verdict.asked
         ],
     )
-    if verdict.failed_probe is not None:
+    probe = verdict.failed_probe or (verdict.asked[-1].probe if verdict.asked else None)
+    if probe is not None:
         # What was under way when the engine died has no answer, but it is what has to be sent again.
-        write_json(
-            folder / "failed_probe.json",
-            {
-                "probe": verdict.failed_probe.name,
-                "rounds": [
-                    [{"endpoint": request.endpoint, "body": dict(request.body)} for request in one]
-                    for one in verdict.failed_probe.asked()
-                ],
-            },
-        )
+        text = "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in request_entries(probe))
+        (folder / REQUESTS).write_text(text, encoding="utf-8", errors="backslashreplace")
     write_json(
         folder / "trial.json",
         {

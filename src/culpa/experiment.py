@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from culpa.budget import Budget
 from culpa.engines.base import EngineAdapter, Reading
 from culpa.evidence import WRONG_OUTPUT
 from culpa.hunt import (
@@ -48,6 +49,8 @@ from culpa.record import Hunted, Record
 from culpa.search import Proposal, Strategy
 from culpa.selection import MOST_FACTORS, most_of
 from culpa.trial import ProbeSource, TrialRequest, TrialResult, TrialRunner
+
+ENDPOINT = "endpoint"
 
 
 class HarnessCannotRun(RuntimeError):
@@ -91,7 +94,7 @@ class Isolation:
         self._began = clock()
         self._factors = reading.factors
         self._last: Configuration | None = None
-        self._limits_reached: list[str] = []
+        self._budget = Budget(options.max_trials, options.max_seconds)
 
     @property
     def elapsed(self) -> float:
@@ -121,17 +124,17 @@ class Isolation:
             left = ("the run was cut off before a failure was seen",)
             return self._ending(Conclusion(ExperimentOutcome.INCONCLUSIVE, not_excluded=left))
         self._know_the_request()
-        return self._ending(self._conclude_now())
+        return self._ending(self._conclude_now("the run was interrupted"))
 
     def _ending(self, conclusion: Conclusion) -> Ending:
-        return Ending(conclusion, self._factors, tuple(self._limits_reached))
+        return Ending(conclusion, self._factors, tuple(self._budget.reached))
 
     # -- seeing the failure --------------------------------------------------------------------------------
 
     async def _hunt(self) -> None:
         """Run the launch as it is until it fails or patience is out."""
         while not patience_is_out(self.record.baselines(), self._options):
-            if self._out_of_budget():
+            if self._budget.spent(len(self.record.trials), self.elapsed):
                 return
             sizes = SizesSoFar(self.record.sizes)
             result = await self._trial(
@@ -158,7 +161,12 @@ class Isolation:
             if result.trial.outcome is Outcome.FAIL and result.trial.signature is not None:
                 probe = result.failed_probe
                 self.record.note_hunted(
-                    Hunted(result.trial.signature, probe.name if probe else None, result.seconds_up or 0.0)
+                    Hunted(
+                        result.trial.signature,
+                        probe.name if probe else None,
+                        result.seconds_up or 0.0,
+                        result.failed_request if probe else None,
+                    )
                 )
                 return
 
@@ -187,7 +195,9 @@ class Isolation:
                 self.record.note_trial(trial, self.elapsed)
                 self._observer.trial_finished(trial)
                 self._observer.note(f"trial {trial.id} judged again: {judgement.evidence}")
-                return replace(result, trial=trial, failed_probe=asked.probe)
+                return replace(
+                    result, trial=trial, failed_probe=asked.probe, failed_request=judgement.failed_request
+                )
         return result
 
     async def _make_reference(self, probes: Sequence[Probe]) -> bool:
@@ -223,10 +233,11 @@ class Isolation:
             factor
             for factor in extra
             if factor.name not in self._options.skip
+            and factor.name not in self.record.dropped
             # What culpa itself asks for on top, to compare answers, is no setting of the user's.
             and not factor.instrument
             # Without the chat template the known answer is no longer known: such an arm could not be judged.
-            and not (factor.name == "endpoint" and self._hunts_wrong_output)
+            and not (factor.name == ENDPOINT and self._hunts_wrong_output)
             and (not self._options.only or factor.name in self._options.only)
         ]
         room = MOST_FACTORS - len(self._reading.factors)
@@ -236,7 +247,7 @@ class Isolation:
         hunted, limits = self.record.hunted, self.record.limits
         if hunted is None or hunted.probe is None or limits is None:
             return None
-        probe = self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe)
+        probe = self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe, hunted.failed_request)
         # Log-probabilities are asked for to compare answers; where a crash is hunted, they only disturb.
         return probe if self._hunts_wrong_output else unmeasured(probe)
 
@@ -252,9 +263,12 @@ class Isolation:
             self._tell_belief(strategy)
             if isinstance(step, Conclusion):
                 return step
-            if self._out_of_budget():
-                return self._conclude_now()
+            if self._budget.spent(len(self.record.trials), self.elapsed):
+                return self._conclude_now(f"{' and '.join(self._budget.reached)} ended the search")
+            known = self._factors
             await self._step(step)
+            if self._factors != known:
+                strategy = self._strategy(self._options.max_trials)
 
     async def _step(self, step: Proposal) -> None:
         configuration = step.configuration
@@ -284,13 +298,13 @@ class Isolation:
             can_run=self._can_run,
         )
 
-    def _conclude_now(self) -> Conclusion:
-        """What the trials so far allow to say, no further trial granted."""
+    def _conclude_now(self, why: str) -> Conclusion:
+        """What the trials so far allow to say, no further trial granted; `why` none is."""
         history = self.record.history(all_suspect(self._factors))
         step = self._strategy(len(history)).next(history, None)
-        if isinstance(step, Conclusion):
-            return step
-        raise AssertionError("a strategy without trials left must conclude")
+        assert isinstance(step, Conclusion), "a strategy without trials left must conclude"
+        told = (why if text.startswith("the budget of") else text for text in step.not_excluded)
+        return replace(step, not_excluded=tuple(told))
 
     def _can_run(self, configuration: Configuration) -> str | None:
         probe = self._hunted_probe()
@@ -342,8 +356,8 @@ class Isolation:
                 purpose or step.purpose,
                 step.configuration,
                 step.reason,
-                self._trials_left(),
-                self._seconds_left(),
+                self._budget.trials_left(len(self.record.trials)),
+                self._budget.seconds_left(self.elapsed),
                 self._factors,
             )
         )
@@ -369,31 +383,6 @@ class Isolation:
         self.record.note_trial(result.trial, self.elapsed)
         self._observer.trial_finished(result.trial)
         return result
-
-    # -- limits --------------------------------------------------------------------------------------------
-
-    def _out_of_budget(self) -> bool:
-        left = self._seconds_left()
-        if left is not None and left <= 0:
-            self._reached(f"--max-time of {self._options.max_seconds:.0f} s")
-            return True
-        trials = self._trials_left()
-        if trials is not None and trials <= 0:
-            self._reached(f"--max-trials of {self._options.max_trials}")
-            return True
-        return False
-
-    def _reached(self, limit: str) -> None:
-        if limit not in self._limits_reached:
-            self._limits_reached.append(limit)
-
-    def _trials_left(self) -> int | None:
-        limit = self._options.max_trials
-        return None if limit is None else limit - len(self.record.trials)
-
-    def _seconds_left(self) -> float | None:
-        limit = self._options.max_seconds
-        return None if limit is None else limit - self.elapsed
 
     def _note(self, text: str) -> None:
         if self.record.note(text):

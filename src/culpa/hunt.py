@@ -67,11 +67,16 @@ class Suite:
         """The kinds of probes in their usual order, before anything is known of the engine."""
         return tuple(probe.name for probe in self.probes(Limits(""), Sizes()))
 
-    def failing(self, limits: Limits, sizes: Sizes, name: str) -> Probe:
-        """The probe of this name as it was asked: after those that come before it, without the refused ones."""
+    def failing(self, limits: Limits, sizes: Sizes, name: str, failed_request: int | None = None) -> Probe:
+        """The probe of this name as it was asked: after those that come before it, without the refused ones.
+
+        With `failed_request` it ends with the request at which the failure showed: that is the one to keep when
+        the workload is made plainer.
+        """
         probes = [probe for probe in self.probes(limits, sizes) if probe.name not in sizes.refused]
         place = [probe.name for probe in probes].index(name)
-        return probes[place].after(probes[:place])
+        probe = probes[place] if failed_request is None else probes[place].until(failed_request)
+        return probe.after(probes[:place])
 
     def source(self, sizes: "SizesSoFar") -> ProbeSource:
         """Hands out the probes one by one, and learns the sizes on the way if they are not known yet."""

@@ -21,12 +21,14 @@ NOT_EVIDENCE = frozenset({"reference"})
 class Hunted:
     """The failure that the experiment is about.
 
-    `probe` is the name of the failing one, None at start-up; `seconds_up` how long the engine had been ready.
+    `probe` is the name of the failing one, None at start-up; `seconds_up` how long the engine had been ready;
+    `failed_request` is the index of the request of that probe at which the failure showed.
     """
 
     signature: Signature
     probe: str | None
     seconds_up: float = 0.0
+    failed_request: int | None = None
 
 
 class Record:
@@ -47,6 +49,7 @@ class Record:
         self.hunted: Hunted | None = None
         self.reference: Reference | None = None
         self.notes: list[str] = []
+        self.dropped: set[str] = set()
         self.seconds_before = 0.0
         self.last_id = 0
         for entry in entries:
@@ -71,9 +74,12 @@ class Record:
                 self._signatures.validate_python(entry["signature"]),
                 entry["probe"],
                 float(entry["seconds_up"]),
+                entry["failed_request"],
             )
         elif kind == "reference":
             self.reference = self._references.validate_python(entry["reference"])
+        elif kind == "dropped":
+            self.dropped.add(entry["factor"])
         elif kind == "note":
             self.notes.append(entry["text"])
         elif kind == "trial_started":
@@ -111,12 +117,18 @@ class Record:
             signature=self._signatures.dump_python(hunted.signature, mode="json"),
             probe=hunted.probe,
             seconds_up=round(hunted.seconds_up, 3),
+            failed_request=hunted.failed_request,
         )
 
     def note_reference(self, reference: Reference) -> None:
         """Keep the answers of the reference configuration."""
         self.reference = reference
         self._journal.append("reference", reference=self._references.dump_python(reference, mode="json"))
+
+    def drop_factor(self, name: str) -> None:
+        """Vary a request factor no more: the engine does not take the other level at all."""
+        self.dropped.add(name)
+        self._journal.append("dropped", factor=name)
 
     def note(self, text: str) -> bool:
         """Keep a sentence for the report; False if it is known already."""
@@ -140,7 +152,7 @@ class Record:
         Trials that ran before the failing request was known had every request factor at its suspect level.
         """
         return [
-            replace(trial.observation(), configuration=suspects.with_levels(trial.configuration.as_dict()))
+            replace(trial.observation(), configuration=_over(suspects, trial.configuration))
             for trial in self.ordered()
             if trial.purpose not in NOT_EVIDENCE
         ]
@@ -149,3 +161,8 @@ class Record:
         """How many of these trials failed with the hunted signature, and how many were evidence at all."""
         failed = sum(trial.outcome is Outcome.FAIL for trial in trials)
         return failed, failed + sum(trial.outcome is Outcome.PASS for trial in trials)
+
+
+def _over(suspects: Configuration, levels: Configuration) -> Configuration:
+    """The levels of the factors that are varied now, the suspect one where none is given."""
+    return suspects.with_levels({name: levels[name] for name in levels if name in suspects})

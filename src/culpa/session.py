@@ -202,7 +202,7 @@ class EngineSession:
     def errors_so_far(self) -> Incident | None:
         """What the log says went wrong, on an engine that is still alive."""
         self.read_log()
-        return self._reader.incident(exit_code=None, alive=True)
+        return self._reader.incident(exit_code=None, alive=True, request_failed=True)
 
     async def close(self, grace: float) -> tuple[str, ...]:
         """End every process of the engine; returns what survived, which should be nothing."""

@@ -65,13 +65,15 @@ class TrialResult:
     """A finished trial with what the experiment may need of it beyond the outcome.
 
     `failed_probe` is the probe that was running when the trial failed, None if the engine never got ready;
-    `seconds_up` the time from ready (or from the first request of this trial) to the failure.
+    `seconds_up` the time from ready (or from the first request of this trial) to the failure, `failed_request`
+    the index of the request of that probe at which it showed.
     """
 
     trial: Trial
     asked: tuple[Asked, ...] = ()
     failed_probe: Probe | None = None
     seconds_up: float | None = None
+    failed_request: int | None = None
 
 
 class TrialRunner:
@@ -117,9 +119,17 @@ class TrialRunner:
         session: EngineSession | None = None
         done = False
         try:
-            session = self._session if reused else await self._start(request, folder, verdict)
-            if session is not None:
+            if reused:
+                assert self._session is not None
+                session = self._session
                 await self._probe(session, request, folder, verdict, began)
+                if verdict.outcome is not Outcome.PASS:
+                    # Earlier requests may have had a part in it, and the arm does not claim them: once more, alone.
+                    reused, verdict, began = False, Verdict(), time.monotonic()
+            if not reused:
+                session = await self._start(request, folder, verdict)
+                if session is not None:
+                    await self._probe(session, request, folder, verdict, began)
             done = True
         finally:
             if not done:
@@ -138,6 +148,7 @@ class TrialRunner:
             tuple(verdict.asked),
             verdict.failed_probe,
             _seconds_up(session, verdict, began),
+            verdict.failed_request,
         )
 
     async def close(self) -> None:
@@ -241,6 +252,7 @@ class TrialRunner:
         def progressed(progress: Progress) -> None:
             nonlocal last_token_at, received
             received = progress.tokens
+            verdict.failed_request = progress.sent - 1  # if it dies now, the last one sent is the suspect
             verdict.sent = sent_before + progress.sent
             last_token_at = time.monotonic()
             self._on_progress(request.id, "probing", last_token_at - began, _progress_text(probe, progress))
@@ -269,6 +281,8 @@ class TrialRunner:
             )
             return True
         verdict.failed_probe = probe
+        if judgement.failed_request is not None:
+            verdict.failed_request = judgement.failed_request
         await self._blame_answer(session, judgement, request, verdict)
         return False
 

@@ -58,7 +58,7 @@ def _details(experiment: Experiment) -> list[str]:
         sentences += [experiment.no_failure] if experiment.no_failure else []
         sentences += [*words.exclusion_sentences(words.passing(experiment)), *words.NOT_SHOWN]
     elif outcome is ExperimentOutcome.ALL_SAFE_FAILS:
-        sentences.append("No factor is accused by that, and none is cleared.")
+        sentences.append("None of the varied factors is needed for it; what it needs lies elsewhere.")
     if outcome is not ExperimentOutcome.NO_FAILURE:
         sentences.append(words.baseline_sentence(experiment))
     if experiment.interrupted:

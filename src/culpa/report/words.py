@@ -181,7 +181,7 @@ def support(finding: Finding) -> list[str]:
         sentences = ["It was not tried with all else safe."]
     safe = {member.name: member.safe for member in finding.members}
     sentences += [
-        f"With {setting(name, safe.get(name, 'its safe level'))} instead it {times(count)}."
+        f"With {setting(name, safe.get(name, 'its safe level'))} instead, all else still safe, it {times(count)}."
         for name, count in finding.necessary
     ]
     return [*sentences, *finding.conditions]

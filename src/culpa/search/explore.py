@@ -88,9 +88,10 @@ class Explorer:
         """Masks with one member of every known cause safe, the most natural members first."""
         situation, space = self._situation, self._space
 
-        def natural(bit: int) -> tuple[float, bool, int]:
+        def natural(bit: int) -> tuple[bool, float, int]:
             factor = space.factor(bit)
-            return -factor.prior, factor.scope == "launch", bit
+            # A setting of the launch is something that an operator can change; what is asked mostly is not.
+            return factor.scope != "launch", -factor.prior, bit
 
         choices = [sorted(space.members(cause.mask), key=natural) for cause in situation.known]
         found = [space.full & ~int(np.bitwise_or.reduce(bits)) for bits in product(*choices)]

@@ -275,11 +275,15 @@ class Isolation:
         result = await self._trial(
             step, probes=self._probes_for(configuration), claims=self._claims(configuration)
         )
-        if (
-            step.purpose == "all_safe"
-            and result.trial.outcome is Outcome.PASS
-            and self.record.reference is None
-        ):
+        if step.purpose != "all_safe":
+            return
+        refused = any(one.judgement.status == "unsupported" for one in result.asked)
+        if refused and ENDPOINT in (factor.name for factor in self._factors):
+            # The plainest request goes to the other endpoint, which this engine has not: no factor, then.
+            self.record.drop_factor(ENDPOINT)
+            self.record.note_trial(replace(result.trial, purpose="calibration"), self.elapsed)
+            self._know_the_request()
+        elif result.trial.outcome is Outcome.PASS and self.record.reference is None:
             # What the model knows when all is safe, it must know in every other arm.
             self.record.note_reference(reference_from([(one.probe, one.answers) for one in result.asked]))
 
@@ -373,7 +377,7 @@ class Isolation:
                 probes=probes,
                 hunted=hunted.signature if hunted else None,
                 reference=self.record.reference,
-                watch_seconds=hunted.seconds_up * 1.1 if hunted else 0.0,
+                watch_seconds=hunted.watch_seconds if hunted else 0.0,
                 # Repeating a configuration on the same engine would not be an independent trial.
                 # Nor would a comparison be fair if one engine had the prompts in its cache and the other had not.
                 fresh=step.configuration == self._last or self._hunts_wrong_output,

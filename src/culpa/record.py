@@ -8,13 +8,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from culpa.evidence import WRONG_OUTPUT
 from culpa.hunt import Sizes
 from culpa.model import Configuration, Observation, Outcome, Signature, Trial
 from culpa.probes import Limits, Reference
 from culpa.store import BadRunFolder, Journal
 
+# Failures of a request on an engine that lives on: time alone does not bring them.
+ANSWERED = WRONG_OUTPUT | {"http_error", "request_rejected", "runaway_answer", "hang"}
 # Trials that serve the measurement and say nothing about the fault.
-NOT_EVIDENCE = frozenset({"reference"})
+NOT_EVIDENCE = frozenset({"reference", "calibration"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,11 @@ class Hunted:
     probe: str | None
     seconds_up: float = 0.0
     failed_request: int | None = None
+
+    @property
+    def watch_seconds(self) -> float:
+        """How long a pass must have lived: a little longer than the failing engine did. 0 if answers failed."""
+        return 0.0 if self.signature.symptom in ANSWERED else self.seconds_up * 1.1
 
 
 class Record:

@@ -31,7 +31,8 @@ from culpa.session import KERNEL, KERNEL_LOG
 from culpa.triage import same_failure
 
 EXCERPT_BEFORE = 3
-EXCERPT_AFTER = 6
+EXCERPT_AFTER = 14
+MOST_SCANNED = 200
 
 
 def assemble(
@@ -149,8 +150,11 @@ def _excerpt(log: Path, line: int) -> tuple[tuple[int, str], ...]:
         return ()
     first = max(1, line - EXCERPT_BEFORE)
     with log.open(encoding="utf-8", errors="replace") as file:
-        chosen = islice(file, first - 1, line + EXCERPT_AFTER)
-        return tuple((first + place, redact(text.rstrip("\r\n")[:400])) for place, text in enumerate(chosen))
+        numbered = enumerate(islice(file, first - 1, line + MOST_SCANNED), start=first)
+        # A debugger that is started by the crash first lists threads: they say nothing.
+        told = ((number, text) for number, text in numbered if not text.startswith("[New LWP"))
+        chosen = islice(told, EXCERPT_BEFORE + 1 + EXCERPT_AFTER)
+        return tuple((number, redact(text.rstrip("\r\n")[:400])) for number, text in chosen)
 
 
 def _other_failures(trials: Sequence[Trial], suspects: Configuration) -> tuple[OtherFailure, ...]:

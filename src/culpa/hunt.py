@@ -212,8 +212,13 @@ def need_a_reference(asked: Sequence[Asked]) -> tuple[Probe, ...]:
 
 def reference_text(reference: Reference) -> str:
     """The sentence that qualifies a run whose answers were compared with a reference."""
+    if not reference.pairs:
+        return (
+            "The model's answers tell nothing by themselves, and the engine gave no log-probabilities: answers were "
+            "laid beside those of the all-safe launch as texts only."
+        )
     return (
-        "the model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
+        "The model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
         f"token by token, with a tolerance of {reference.tolerance:.2f} nats "
         f"(noise of the reference itself: {reference.noise:.3f} over {reference.pairs} pairs)"
     )

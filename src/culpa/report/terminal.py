@@ -75,7 +75,8 @@ def _facts(experiment: Experiment) -> Table:
     hunted, root = experiment.hunted, experiment.root
     if hunted is not None:
         table.add_row("symptom", Text(clean.line(hunted.symptom)))
-        table.add_row("first to fail", Text(clean.line(words.place(hunted))))
+        if hunted.process or hunted.rank:
+            table.add_row("first to fail", Text(clean.line(words.place(hunted))))
     if root is not None:
         event = root.event.text
         if hunted is not None and hunted.event and hunted.event.startswith(event):

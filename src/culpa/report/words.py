@@ -228,6 +228,9 @@ def mitigation_sentences(experiment: Experiment) -> list[str]:
     commands = experiment.commands
     if commands is None or not commands.passing:
         return []
+    asked_for = {factor.name for factor in experiment.factors if factor.scope == "request"}
+    if {member.name for member in commands.differing} & asked_for:
+        return []  # what users ask is no setting of the launch
     change = listing(
         f"{setting(member.name, member.safe)} instead of {member.suspect or 'unset'}"
         for member in commands.differing

@@ -219,6 +219,6 @@ def reference_text(reference: Reference) -> str:
         )
     return (
         "The model's answers tell nothing by themselves, so they were compared with those of the all-safe launch: "
-        f"token by token, with a tolerance of {reference.tolerance:.2f} nats "
+        f"token by token, with a tolerance of {reference.tolerance:.2f} nats, more for long prompts "
         f"(noise of the reference itself: {reference.noise:.3f} over {reference.pairs} pairs)"
     )

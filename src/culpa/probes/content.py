@@ -6,7 +6,7 @@ from culpa.probes.answer import Answer
 from culpa.probes.degeneration import degeneration, flipped
 from culpa.probes.form import form_fault
 from culpa.probes.judgement import Judgement
-from culpa.probes.reference import UNMEASURED_TOLERANCE, Comparison, Reference, nearest
+from culpa.probes.reference import UNMEASURED_TOLERANCE, Comparison, Reference, nearest, tolerance_floor
 from culpa.probes.request import Request
 from culpa.probes.wording import asked, got
 
@@ -30,7 +30,10 @@ class Case:
     @property
     def tolerance(self) -> float:
         """How far log-probabilities may be apart, in nats."""
-        return self.reference.tolerance if self.reference is not None else UNMEASURED_TOLERANCE
+        tokens = self.answer.prompt_tokens or 0
+        if self.reference is None:
+            return max(UNMEASURED_TOLERANCE, tolerance_floor(tokens))
+        return self.reference.tolerance_at(tokens)
 
     def comparison(self) -> Comparison | None:
         """The comparison with the reference, where both exist and the same answer is owed."""

@@ -11,6 +11,9 @@ from culpa.probes.request import Probe, Request
 
 # Log-probabilities of a bfloat16 model moved by 0.03 to 0.07 nats between pipeline sizes.
 TOLERANCE_FLOOR = 0.1
+# At 25,000 tokens of prompt they moved by 0.23 nats between the same healthy launches: rounding errors add up like
+# a random walk, so the floor grows with the root of the length from here on.
+_FLOOR_TOKENS = 1000
 # The largest difference among a few pairs understates what more pairs would show.
 _MARGIN = 2.0
 # Without a reference there is no measured tolerance: only a difference beyond any usual noise counts.
@@ -52,10 +55,19 @@ class Reference:
     tolerance: float
     knows: frozenset[str] = frozenset()
 
+    def tolerance_at(self, prompt_tokens: int) -> float:
+        """The tolerance for an answer to a prompt of this length, in nats."""
+        return max(self.tolerance, tolerance_floor(prompt_tokens))
+
     def to(self, request: Request) -> tuple[Answer, ...]:
         """The reference's answers to this request, those with log-probabilities first."""
         found = self.answers.get(request.fingerprint(), ())
         return tuple(sorted(found, key=lambda answer: not answer.top_logprobs))
+
+
+def tolerance_floor(prompt_tokens: int) -> float:
+    """The least tolerance for a prompt of this length, in nats, whatever noise was measured."""
+    return TOLERANCE_FLOOR * math.sqrt(max(1.0, prompt_tokens / _FLOOR_TOKENS))
 
 
 def reference_from(

@@ -26,7 +26,7 @@ MEDIUM_TOKENS = 256
 AFFORDABLE_SECONDS = 20.0
 THINKING_TOKENS = 512
 # A relaunch costs this many requests, where the measured ratio lies below the limit.
-COST_STEPS = ((5.0, 2.0), (25.0, 10.0), (float("inf"), 50.0))
+COST_STEPS = ((20.0, 2.0), (float("inf"), 50.0))
 # A probe of fewer tokens costs little beside the start of an engine.
 CHEAP_TOKENS = 1000
 
@@ -182,7 +182,7 @@ def relative_costs(baselines: Sequence[Trial]) -> tuple[float, float]:
         if trial.start_seconds is not None:
             ratio = trial.seconds / max(trial.seconds - trial.start_seconds, 1e-3)
             return next(step for limit, step in COST_STEPS if ratio < limit), 1.0
-    return 10.0, 1.0
+    return 50.0, 1.0
 
 
 def patience_is_out(baselines: Sequence[Trial], options: IsolateOptions) -> bool:

@@ -149,7 +149,7 @@ def test_patience_ends_by_time_or_number_but_not_before_the_asked_repeats(
 
 
 @pytest.mark.parametrize(
-    ("start", "seconds", "relaunch"), [(1.0, 2.0, 2.0), (9.0, 10.0, 10.0), (200.0, 201.0, 50.0)]
+    ("start", "seconds", "relaunch"), [(1.0, 2.0, 2.0), (9.0, 10.0, 2.0), (200.0, 201.0, 50.0)]
 )
 def test_relaunch_costs_more_the_longer_the_start(start: float, seconds: float, relaunch: float) -> None:
     assert relative_costs([baseline(seconds, start)]) == (relaunch, 1.0)

@@ -42,11 +42,15 @@ class Verdict:
     failed_probe: Probe | None = None
     failed_request: int | None = None
 
+    def untestable(self, reason: str) -> None:
+        """The trial says nothing about the fault, and why."""
+        self.outcome = Outcome.UNTESTABLE
+        self.reason = reason
+
     def record(self, ended: Failed | Unanswerable, hunted: Signature | None) -> None:
         """Take in how the engine's part ended."""
         if isinstance(ended, Unanswerable):
-            self.outcome = Outcome.UNTESTABLE
-            self.reason = ended.reason
+            self.untestable(ended.reason)
             return
         self.exit_code = ended.exit_code
         text = ended.incident.root.text if ended.incident.root else (ended.incident.event or "")
@@ -59,8 +63,7 @@ class Verdict:
         self.reason = reason
         if incident.symptom == BAD_ARGUMENT:
             # The arm never ran: this release or build does not take such a flag or level.
-            self.outcome = Outcome.UNTESTABLE
-            self.reason = f"the engine refuses an argument: {reason}"
+            self.untestable(f"the engine refuses an argument: {reason}")
         elif hunted is None or same_failure(hunted, incident.signature()):
             self.outcome = Outcome.FAIL
         else:

@@ -27,7 +27,6 @@ from culpa.model import (
     Configuration,
     ExperimentOutcome,
     Factor,
-    Launch,
     Outcome,
     Signature,
     Trial,
@@ -73,7 +72,6 @@ class Isolation:
         self,
         *,
         adapter: EngineAdapter,
-        launch: Launch,
         reading: Reading,
         options: IsolateOptions,
         suite: Suite,
@@ -83,7 +81,6 @@ class Isolation:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._adapter = adapter
-        self._launch = launch
         self._reading = reading
         self._options = options
         self._suite = suite
@@ -93,6 +90,7 @@ class Isolation:
         self._clock = clock
         self._began = clock()
         self._factors = reading.factors
+        self._probe: Probe | None = None
         self._last: Configuration | None = None
         self._budget = Budget(options.max_trials, options.max_seconds)
 
@@ -100,11 +98,6 @@ class Isolation:
     def elapsed(self) -> float:
         """Seconds spent on this run, earlier sittings included."""
         return self.record.seconds_before + self._clock() - self._began
-
-    @property
-    def factors(self) -> tuple[Factor, ...]:
-        """What is varied: the launch's factors and, once the failure is known, those of its request."""
-        return self._factors
 
     async def run(self) -> Ending:
         """Run to the end. Raises HarnessCannotRun; cancellation passes through after the engine is ended."""
@@ -226,8 +219,11 @@ class Isolation:
     # -- isolating it --------------------------------------------------------------------------------------
 
     def _know_the_request(self) -> None:
-        """Add the factors of the failing request to those of the launch."""
-        probe = self._hunted_probe()
+        """Add the factors of the failing request to those of the launch.
+
+        The probe is built once: search asks for every configuration that it weighs whether it can run.
+        """
+        probe = self._probe = self._hunted_probe()
         extra = request_factors(probe) if probe is not None else ()
         chosen = [
             factor
@@ -256,7 +252,7 @@ class Isolation:
         return self.record.hunted is not None and self.record.hunted.signature.symptom in WRONG_OUTPUT
 
     async def _isolate(self) -> Conclusion:
-        strategy = self._strategy(self._options.max_trials)
+        strategy = self._strategy()
         while True:
             history = self.record.history(all_suspect(self._factors))
             step = strategy.next(history, self._runner.alive)
@@ -268,7 +264,7 @@ class Isolation:
             known = self._factors
             await self._step(step)
             if self._factors != known:
-                strategy = self._strategy(self._options.max_trials)
+                strategy = self._strategy()
 
     async def _step(self, step: Proposal) -> None:
         configuration = step.configuration
@@ -287,12 +283,12 @@ class Isolation:
             # What the model knows when all is safe, it must know in every other arm.
             self.record.note_reference(reference_from([(one.probe, one.answers) for one in result.asked]))
 
-    def _strategy(self, max_trials: int | None) -> Strategy:
+    def _strategy(self) -> Strategy:
         relaunch, request = relative_costs(self.record.baselines())
         return Strategy(
             self._factors,
             confidence=self._options.confidence,
-            max_trials=max_trials,
+            max_trials=self._options.max_trials,
             repeat=self._options.repeat,
             arms=self._options.arms,
             seed=self._options.seed,
@@ -304,15 +300,11 @@ class Isolation:
 
     def _conclude_now(self, why: str) -> Conclusion:
         """What the trials so far allow to say, no further trial granted; `why` none is."""
-        history = self.record.history(all_suspect(self._factors))
-        step = self._strategy(len(history)).next(history, None)
-        assert isinstance(step, Conclusion), "a strategy without trials left must conclude"
-        told = (why if text.startswith("the budget of") else text for text in step.not_excluded)
-        return replace(step, not_excluded=tuple(told))
+        return self._strategy().conclude(self.record.history(all_suspect(self._factors)), why)
 
     def _can_run(self, configuration: Configuration) -> str | None:
-        probe = self._hunted_probe()
-        return self._adapter.can_run(configuration) or (conflict(probe, configuration) if probe else None)
+        refused = self._adapter.can_run(configuration)
+        return refused or (conflict(self._probe, configuration) if self._probe else None)
 
     def _claims(self, configuration: Configuration) -> Configuration:
         """What the arm says of itself: the launch levels in which it differs from the user's launch."""
@@ -322,9 +314,8 @@ class Isolation:
         )
 
     def _probes_for(self, configuration: Configuration) -> ProbeSource:
-        probe = self._hunted_probe()
-        if probe is not None:
-            asked = shaped(probe, configuration)
+        if self._probe is not None:
+            asked = shaped(self._probe, configuration)
             if self.record.reference is None or not self._hunts_wrong_output:
                 # On a living engine the same prompt again would not be a new one to its cache.
                 asked = with_new_sessions(asked, self.record.last_id + 1)

@@ -147,13 +147,14 @@ def new_run(setup: Setup, out: Path | None) -> Run:
     name = f"{now:%Y%m%d-%H%M%S}-{setup.adapter.name.replace('/', '-')}"
     folder = out or _unused(DEFAULT_ROOT / name)
     started = now.isoformat(timespec="seconds")
+    tag = _tag(folder, started)
     asked = setup.asked
     journal = create_run(
         folder,
         {
             "culpa": culpa.__version__,
             "started": started,
-            "tag": _tag(folder, started),
+            "tag": tag,
             "engine": setup.adapter.name,
             "command": redact(setup.launch.command_line()),
             "words": list(asked.words),
@@ -166,7 +167,7 @@ def new_run(setup: Setup, out: Path | None) -> Run:
             "factors": [factor.name for factor in setup.reading.factors],
         },
     )
-    return Run(setup, folder, folder.name, started, _tag(folder, started), journal, Record(journal))
+    return Run(setup, folder, folder.name, started, tag, journal, Record(journal))
 
 
 def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
@@ -237,7 +238,6 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     )
     isolation = Isolation(
         adapter=setup.adapter,
-        launch=setup.launch,
         reading=setup.reading,
         options=options,
         suite=Suite(options),

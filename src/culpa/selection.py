@@ -65,8 +65,8 @@ def select(reading: Reading, only: Sequence[str], skip: Sequence[str]) -> Readin
         else:
             kept.append(factor)
     # The likeliest stay: room is kept for the factors of the failing request.
-    ranked = sorted(kept, key=lambda factor: (-factor.prior, factor.name))
-    beyond = {factor.name for factor in ranked[MOST_LAUNCH_FACTORS:]} - set(only)
+    likeliest = {factor.name for factor in most_of(kept, MOST_LAUNCH_FACTORS)}
+    beyond = {factor.name for factor in kept} - likeliest - set(only)
     if len(kept) - len(beyond) > MOST_FACTORS:
         raise BadSelection(
             f"--only names more than {MOST_FACTORS} factors, which is the most that can be varied"

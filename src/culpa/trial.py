@@ -122,14 +122,14 @@ class TrialRunner:
             if reused:
                 assert self._session is not None
                 session = self._session
-                await self._probe(session, request, folder, verdict, began)
+                await self._probe(session, request, verdict, began)
                 if verdict.outcome is not Outcome.PASS:
                     # Earlier requests may have had a part in it, and the arm does not claim them: once more, alone.
                     reused, verdict, began = False, Verdict(), time.monotonic()
             if not reused:
                 session = await self._start(request, folder, verdict)
                 if session is not None:
-                    await self._probe(session, request, folder, verdict, began)
+                    await self._probe(session, request, verdict, began)
             done = True
         finally:
             if not done:
@@ -139,8 +139,7 @@ class TrialRunner:
             self._on_progress(request.id, "stopping", time.monotonic() - began, "")
             survivors = await self._end(GRACE_AFTER_FAILURE)
             if survivors:
-                verdict.outcome = Outcome.UNTESTABLE
-                verdict.reason = f"processes of the engine could not be ended: {', '.join(survivors)}"
+                verdict.untestable(f"processes of the engine could not be ended: {', '.join(survivors)}")
         trial = self._finish(request, verdict, session, reused, began, judged_at, folder)
         write_evidence(folder, trial, verdict, session)
         return TrialResult(
@@ -173,12 +172,12 @@ class TrialRunner:
         visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
         blocked = survivors or tuple(await wait_until_idle(self._machine, visible))
         if blocked:
-            _cannot_answer(verdict, f"the machine is not free for a trial: {'; '.join(blocked)}")
+            verdict.untestable(f"the machine is not free for a trial: {'; '.join(blocked)}")
             return None
         port = self._port or free_port()
         owner = port_owner(port)
         if owner is not None:
-            _cannot_answer(verdict, f"port {port} is taken by {owner}")
+            verdict.untestable(f"port {port} is taken by {owner}")
             return None
         scratch = self._folder / "scratch"
         scratch.mkdir(exist_ok=True)
@@ -191,7 +190,7 @@ class TrialRunner:
             process = await self._executor.start(prepared.launch, folder / "engine.log", self._run_tag)
         except CannotStart as error:
             kernel.close()
-            _cannot_answer(verdict, str(error))
+            verdict.untestable(str(error))
             return None
         session = EngineSession(
             self._adapter, prepared, port, process, self._patience, request.levels, folder, kernel
@@ -205,8 +204,7 @@ class TrialRunner:
             return session
         verdict.mismatches = tuple(self._adapter.mismatches(request.claims, session.effective))
         if verdict.mismatches:
-            verdict.outcome = Outcome.UNTESTABLE
-            verdict.reason = f"the arm is not what it claims: {'; '.join(verdict.mismatches)}"
+            verdict.untestable(f"the arm is not what it claims: {'; '.join(verdict.mismatches)}")
         return session
 
     async def _end(self, grace: float) -> tuple[str, ...]:
@@ -216,7 +214,7 @@ class TrialRunner:
     # -- probing -------------------------------------------------------------------------------------------
 
     async def _probe(
-        self, session: EngineSession, request: TrialRequest, folder: Path, verdict: Verdict, began: float
+        self, session: EngineSession, request: TrialRequest, verdict: Verdict, began: float
     ) -> None:
         if verdict.outcome is not Outcome.PASS:
             return
@@ -272,8 +270,7 @@ class TrialRunner:
         verdict.asked.append(Asked(probe, came, judgement))
         inconclusive = inconclusive_because(judgement, request.hunted)
         if inconclusive:
-            verdict.outcome = Outcome.UNTESTABLE
-            verdict.reason = inconclusive
+            verdict.untestable(inconclusive)
             return False
         if judgement.status != "wrong":
             self._usual_seconds[probe.name] = max(
@@ -379,8 +376,3 @@ def _seconds_up(session: EngineSession | None, verdict: Verdict, began: float) -
 def _progress_text(probe: Probe, progress: Progress) -> str:
     text = f"{probe.name}: {progress.answered} of {progress.requests} answers"
     return f"{text}, {progress.tokens} tokens" if progress.tokens else text
-
-
-def _cannot_answer(verdict: Verdict, reason: str) -> None:
-    verdict.outcome = Outcome.UNTESTABLE
-    verdict.reason = reason

@@ -11,6 +11,7 @@ from tests.host.scripts import Scripts, wait_until
 from culpa.host import leftovers
 
 SLEEP = "import time; print('up'); time.sleep(600)"
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
 
 
 def lives(pid: int) -> bool:
@@ -71,12 +72,8 @@ def test_an_engine_may_end_in_its_own_way_within_the_grace(scripts: Scripts) -> 
 
 
 def test_an_engine_that_ignores_sigterm_is_killed_after_the_grace(scripts: Scripts) -> None:
-    script = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
-    )
-
     async def run() -> None:
-        engine = await scripts.start(script)
+        engine = await scripts.start(STUBBORN)
         scripts.wait_for_lines()
         report = await engine.stop(grace=0.2)
         assert (report.exit_code, report.killed, report.survivors) == (-signal.SIGKILL, True, ())
@@ -86,12 +83,8 @@ def test_an_engine_that_ignores_sigterm_is_killed_after_the_grace(scripts: Scrip
 
 
 def test_a_shorter_grace_overrules_a_stop_that_waits(scripts: Scripts) -> None:
-    script = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
-    )
-
     async def run() -> None:
-        engine = await scripts.start(script)
+        engine = await scripts.start(STUBBORN)
         scripts.wait_for_lines()
         patient = asyncio.create_task(engine.stop(grace=300))
         await asyncio.sleep(0)
@@ -225,12 +218,8 @@ def test_whoever_waits_for_the_exit_learns_of_a_stop(scripts: Scripts) -> None:
 
 
 def test_a_cancelled_stop_is_carried_out(scripts: Scripts) -> None:
-    script = (
-        "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); print('up'); time.sleep(600)"
-    )
-
     async def run() -> None:
-        engine = await scripts.start(script)
+        engine = await scripts.start(STUBBORN)
         scripts.wait_for_lines()
         # It ignores the request to end, so the stop can't be over before it is cancelled.
         task = asyncio.create_task(engine.stop(grace=0.5))

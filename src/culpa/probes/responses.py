@@ -27,7 +27,6 @@ class Collector:
         self._logprobs: list[float] = []
         self._top: list[tuple[tuple[str, float], ...]] = []
         self._usage: Mapping[str, Any] = {}
-        self._cached: int | None = None
         self._tools: dict[int, list[str]] = {}
         self._embedding: tuple[float, ...] = ()
         self._thinking = False

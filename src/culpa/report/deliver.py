@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING, TextIO
 
 from culpa.model import Experiment, Observer, Plan
 from culpa.model.summary import RunSummary
+from culpa.store import EXPERIMENT, REPORT
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-MARKDOWN_FILE = "report.md"
-JSON_FILE = "experiment.json"
 
 
 def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
@@ -35,7 +33,7 @@ def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
     from culpa.report.json_report import experiment_json
     from culpa.report.markdown import markdown_report
 
-    markdown, document = folder / MARKDOWN_FILE, folder / JSON_FILE
+    markdown, document = folder / REPORT, folder / EXPERIMENT
     _write(document, experiment_json(experiment))
     _write(markdown, markdown_report(experiment))
     return markdown, document
@@ -50,7 +48,7 @@ def print_result(experiment: Experiment, *, as_json: bool = False) -> None:
         return
     from culpa.report.terminal import print_summary
 
-    report = str(Path(experiment.folder) / MARKDOWN_FILE) if experiment.folder else ""
+    report = str(Path(experiment.folder) / REPORT) if experiment.folder else ""
     print_summary(experiment, _console(sys.stdout), report)
 
 

@@ -48,11 +48,6 @@ class Hypotheses:
     prior: Floats
     known: tuple[int, ...] = ()
 
-    def index_of(self, mask: int) -> int | None:
-        """The index of a term, None if it is not enumerated."""
-        places = np.flatnonzero(self.terms == np.uint64(mask))
-        return int(places[0]) if places.size else None
-
 
 def _terms_by_size(size: int) -> dict[int, Indices]:
     sizes: dict[int, Indices] = {}

@@ -80,7 +80,7 @@ class Strategy:
         """The next trial, or the conclusion. `alive` is the configuration of an engine that still serves."""
         situation = self._situation(history)
         if len(history) >= self._options.budget:
-            return self._ended(situation, f"the budget of {self._options.budget} trials ended the search")
+            return self.conclude(history, f"the budget of {self._options.budget} trials ended the search")
         refused = self._can_run(self._baseline)
         if refused is not None:
             return self._ended(situation, f"the user's launch itself can't run: {refused}")
@@ -91,6 +91,10 @@ class Strategy:
             or self._fixed_arm(situation)
             or self._next_cause(situation, Explorer(situation, self._options, alive), alive)
         )
+
+    def conclude(self, history: Sequence[Observation], why: str) -> Conclusion:
+        """What the trials so far allow to say, no further trial granted; `why` is a sentence for the report."""
+        return self._ended(self._situation(history), why)
 
     def belief(self, history: Sequence[Observation]) -> list[tuple[tuple[str, ...], float]]:
         """The best sets with their probabilities; the empty tuple stands for "none of these"."""

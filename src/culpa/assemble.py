@@ -2,6 +2,7 @@
 
 import json
 import os
+import shlex
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -11,6 +12,7 @@ from culpa.engines.base import EngineAdapter, Reading
 from culpa.experiment import Ending
 from culpa.host import Machine
 from culpa.model import (
+    Arm,
     Configuration,
     Count,
     ExperimentOutcome,
@@ -266,15 +268,22 @@ def _options_text(options: IsolateOptions, factors_file: str | None) -> tuple[tu
         ("max-trials", options.max_trials),
         ("max-time", options.max_seconds),
         ("repeat", options.repeat if options.repeat > 1 else None),
-        ("only", ", ".join(options.only)),
-        ("skip", ", ".join(options.skip)),
-        ("arm", ", ".join(arm.name for arm in options.arms)),
+        *(("only", name) for name in options.only),
+        *(("skip", name) for name in options.skip),
+        *(("arm", shlex.quote(arm_text(arm))) for arm in options.arms),
         ("probe-tokens", options.probe_tokens),
         ("request", options.request_file),
+        ("kernel-log", options.kernel_log),
         ("factors", factors_file),
         ("seed", options.seed),
     )
     return tuple((name, str(value)) for name, value in shown if value not in (None, ""))
+
+
+def arm_text(arm: Arm) -> str:
+    """The arm as `--arm` takes it."""
+    levels = ",".join(f"{name}={level}" for name, level in arm.levels)
+    return f"{arm.name}: {levels}" if set(arm.name).isdisjoint("=,:") else levels
 
 
 def _no_failure_text(ending: Ending, trials: Sequence[Trial]) -> str:

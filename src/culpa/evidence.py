@@ -2,13 +2,14 @@
 
 import dataclasses
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from pathlib import Path
+from typing import Literal
 
-from culpa.model import Incident, Outcome, Signature, Trial
-from culpa.probes import Answer, Judgement, Probe, Request, Round
+from culpa.model import Incident, Outcome, RequestResult, Signature, Trial
+from culpa.probes import Answer, Judgement, LongPrompt, Probe, Question, Request, Round
 from culpa.session import EngineSession, Failed, Unanswerable, write_json
 from culpa.triage import same_failure
 
@@ -41,6 +42,7 @@ class Verdict:
     sent: int = 0
     failed_probe: Probe | None = None
     failed_request: int | None = None
+    partial: list[Answer] = field(default_factory=list)  # of the probe that is being asked
 
     def untestable(self, reason: str) -> None:
         """The trial says nothing about the fault, and why."""
@@ -79,6 +81,51 @@ def inconclusive_because(judgement: Judgement, hunted: Signature | None) -> str:
     if judgement.status == "unknown" and hunted.symptom in WRONG_OUTPUT:
         return f"whether the answer is right can't be told: {judgement.evidence}"
     return ""
+
+
+def request_results(verdict: Verdict) -> tuple[RequestResult, ...]:
+    """What came of every request of the trial; the one under way when the engine failed is among them."""
+    results = [one for asked in verdict.asked for one in _results(asked.probe, asked.answers)]
+    judged = verdict.asked[-1].probe if verdict.asked else None
+    failed, index = verdict.failed_probe, verdict.failed_request
+    if failed is not None and failed is not judged and index is not None:
+        # The engine failed before this probe was answered in whole.
+        results += _results(failed, verdict.partial)
+        requests = failed.requests()
+        at = max(min(index, len(requests) - 1), 0)
+        if len(verdict.partial) <= at:
+            results.append(_result(requests[at], Answer(failure="connection_lost"), 1))
+    return tuple(results)
+
+
+def _results(probe: Probe, answers: Sequence[Answer]) -> list[RequestResult]:
+    at_once = [len(one) for one in probe.asked() for _ in one]
+    return [_result(*one) for one in zip(probe.requests(), answers, at_once, strict=False)]
+
+
+def _result(request: Request, answer: Answer, at_once: int) -> RequestResult:
+    kind: Literal["question", "long_prompt", "other"] = "other"
+    if isinstance(request.recipe, LongPrompt):
+        kind = "long_prompt"
+    elif isinstance(request.recipe, Question) and request.recipe.answer:
+        kind = "question"
+    return RequestResult(
+        kind,
+        _status(request, answer),
+        answer.prompt_tokens,
+        answer.completion_tokens,
+        answer.cached_tokens,
+        round(answer.seconds, 4),
+        at_once,
+    )
+
+
+def _status(request: Request, answer: Answer) -> Literal["right", "missed", "answered", "failed"]:
+    if answer.failed:
+        return "failed"
+    if request.expect is None:
+        return "answered"
+    return "right" if request.expect.met(answer.text) else "missed"
 
 
 def request_entries(probe: Probe) -> Iterator[dict[str, object]]:

@@ -31,7 +31,7 @@ from culpa.search import Strategy
 from culpa.selection import check_names, parse_arm, request_names, select
 from culpa.session import Patience
 from culpa.store import BadRunFolder, Journal, create_run, open_run
-from culpa.trial import TrialRunner
+from culpa.trial import SCRATCH, TrialRunner
 
 DEFAULT_ROOT = Path("culpa-runs")
 
@@ -83,6 +83,12 @@ def set_up(asked: Asked) -> Setup:
         parse_record(text)
     if len(asked.options.records) > 1:
         raise BadText("--record can be given once: a long prompt hides one record")
+    if asked.options.kernel_log is not None:
+        with KernelLog(file=Path(asked.options.kernel_log)) as log:
+            if log.unreadable is not None or not Path(asked.options.kernel_log).is_file():
+                raise HarnessCannotRun(
+                    f"--kernel-log {asked.options.kernel_log}: {log.unreadable or 'no such file'}"
+                )
     port = adapter.wanted_port(launch)
     if port is not None and not 0 < port < 65536:
         raise HarnessCannotRun(f"port {port} of the launch is none: ports go from 1 to 65535")
@@ -225,6 +231,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
         observer.trial_progress(TrialProgress(number, phase, seconds, detail))
 
+    kernel_log = _kernel_log_file(run)
     runner = TrialRunner(
         setup.adapter,
         setup.launch,
@@ -234,6 +241,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         folder=run.folder,
         run_tag=run.tag,
         port=setup.port,
+        kernel_log=kernel_log,
         on_progress=progressed,
     )
     isolation = Isolation(
@@ -261,7 +269,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         started=run.started,
         elapsed_seconds=round(isolation.elapsed, 3),
         folder=run.folder,
-        environment=(*environment_facts(setup.machine).items(), ("kernel_log", _kernel_log())),
+        environment=(*environment_facts(setup.machine).items(), ("kernel_log", _kernel_log(kernel_log))),
         machine=setup.machine,
         factors_file=setup.asked.factors_file,
         interrupted=interrupted,
@@ -298,8 +306,14 @@ async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
             signal.signal(number, signal.SIG_IGN)
 
 
-def _kernel_log() -> str:
-    with KernelLog() as log:
+def _kernel_log_file(run: Run) -> Path | None:
+    """A file in place of this machine's own kernel log: the user's, or the engine's."""
+    given = run.setup.options.kernel_log
+    return Path(given).resolve() if given is not None else run.setup.adapter.kernel_log(run.folder / SCRATCH)
+
+
+def _kernel_log(file: Path | None) -> str:
+    with KernelLog(file=file) as log:
         return log.unreadable or f"read from {log.source} during every trial"
 
 
@@ -323,8 +337,9 @@ def _tag(folder: Path, started: str) -> str:
 
 def _plain_options(options: IsolateOptions) -> dict[str, Any]:
     plain = dataclasses.asdict(options)
-    if options.request_file is not None:
-        plain["request_file"] = str(Path(options.request_file).resolve())
+    for name in ("request_file", "kernel_log"):
+        if plain[name] is not None:
+            plain[name] = str(Path(plain[name]).resolve())
     return {name: value for name, value in plain.items() if name not in ("arms", "only", "skip")}
 
 

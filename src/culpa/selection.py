@@ -1,5 +1,6 @@
 """The user's choice of factors and arms, checked against what the launch has."""
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -18,6 +19,7 @@ BUILTIN_REQUEST_FACTORS = (
 # The search takes up to 32 factors; a failing request brings some of its own.
 MOST_LAUNCH_FACTORS = 22
 MOST_FACTORS = 32
+_NAMED_ARM = re.compile(r"([^=,:]+):\s*(\S.*)")
 
 
 class BadSelection(ValueError):
@@ -101,13 +103,30 @@ def most_of(factors: Sequence[Factor], count: int) -> tuple[Factor, ...]:
 
 def parse_arm(text: str, reading: Reading, canonical: Callable[[str], str | None]) -> Arm:
     """An arm from its text: `FACTOR` (its safe level), `FACTOR=LEVEL`, a level's name such as `eager`, or several
-    of these joined by commas. Raises BadSelection.
+    of these joined by commas; `NAME: ...` gives it a name of its own. Raises BadSelection.
     """
+    named = _NAMED_ARM.fullmatch(text)
+    name, body = (named[1].strip(), named[2]) if named is not None else (text, text)
     levels: dict[str, str] = {}
-    for part in text.split(","):
-        factor, level = _part(part.strip(), text, reading, canonical)
+    for part in _parts(body, reading, canonical):
+        factor, level = _part(part, text, reading, canonical)
         levels[factor.name] = level
-    return Arm(text, tuple(sorted(levels.items())))
+    return Arm(name, tuple(sorted(levels.items())))
+
+
+def _parts(body: str, reading: Reading, canonical: Callable[[str], str | None]) -> list[str]:
+    """The parts between the commas that are no part of a level, such as those of `pipeline_partition=24,24,16`."""
+    known = {factor.name: (factor.suspect, *factor.safe) for factor in reading.factors}
+    words = [word.strip() for word in body.split(",")]
+    parts: list[str] = []
+    while words:
+        name, equals, _ = words[0].partition("=")
+        levels = known.get(canonical(name) or name, ()) if equals else ()
+        ends = [end for end in range(len(words), 1, -1) if ",".join(words[:end])[len(name) + 1 :] in levels]
+        end = ends[0] if ends else 1
+        parts.append(",".join(words[:end]))
+        words = words[end:]
+    return parts
 
 
 def _part(

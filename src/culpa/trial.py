@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from culpa.engines.base import EngineAdapter
-from culpa.evidence import Asked, Verdict, inconclusive_because, write_evidence
+from culpa.evidence import Asked, Verdict, inconclusive_because, request_results, write_evidence
 from culpa.executors import Executor
 from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, wait_until_idle
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
@@ -20,6 +20,7 @@ from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
 
 NO_CLAIMS = Configuration(())
+SCRATCH = "scratch"  # the folder of a run that its engines may use
 # How long a failed engine is given to end by itself before it is killed; it has failed already.
 GRACE_AFTER_FAILURE = 0.5
 GRACE_AFTER_PASS = 10.0
@@ -90,6 +91,7 @@ class TrialRunner:
         folder: Path,
         run_tag: str,
         port: int | None,
+        kernel_log: Path | None = None,
         on_progress: Callable[[int, str, float, str], None],
     ) -> None:
         self._adapter = adapter
@@ -100,6 +102,7 @@ class TrialRunner:
         self._folder = folder
         self._run_tag = run_tag
         self._port = port
+        self._kernel_log = kernel_log
         self._on_progress = on_progress
         self._session: EngineSession | None = None
         self._usual_seconds: dict[str, float] = {}
@@ -179,13 +182,13 @@ class TrialRunner:
         if owner is not None:
             verdict.untestable(f"port {port} is taken by {owner}")
             return None
-        scratch = self._folder / "scratch"
+        scratch = self._folder / SCRATCH
         scratch.mkdir(exist_ok=True)
         prepared = self._adapter.prepare(launch, port, scratch)
         (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
         began = time.monotonic()
         self._on_progress(request.id, "starting", 0.0, "")
-        kernel = KernelLog()
+        kernel = KernelLog(file=self._kernel_log)
         try:
             process = await self._executor.start(prepared.launch, folder / "engine.log", self._run_tag)
         except CannotStart as error:
@@ -241,9 +244,8 @@ class TrialRunner:
         """Ask one probe; False if the trial is over with it."""
         asked_at = time.monotonic()
         last_token_at = asked_at
-
         sent_before = verdict.sent
-
+        verdict.partial = []
         most_tokens = RUNAWAY * sum(answer_limit(one.body, UNLIMITED_TOKENS) for one in probe.requests())
         received = 0
 
@@ -257,7 +259,7 @@ class TrialRunner:
 
         self._on_progress(request.id, "probing", asked_at - began, probe.name)
         came = await session.watch(
-            ask(probe, endpoint, progressed),
+            ask(probe, endpoint, progressed, verdict.partial),
             stall=self._stall(probe),
             last_token_at=lambda: last_token_at,
             runaway=lambda: f"{received} tokens and no end" if received > most_tokens else "",
@@ -364,6 +366,7 @@ class TrialRunner:
             mismatches=verdict.mismatches,
             exit_code=verdict.exit_code,
             folder=str(folder.relative_to(self._folder)),
+            requests=request_results(verdict),
         )
 
 

@@ -53,7 +53,7 @@ def isolate(
         typer.Option(
             metavar="NAME",
             help="Always run this arm: a factor (its safe level), FACTOR=LEVEL, a level such as eager, or several "
-            "joined by commas. May be repeated.",
+            "joined by commas; 'NAME: ...' names it. May be repeated.",
         ),
     ] = None,
     repeat: Annotated[
@@ -70,6 +70,14 @@ def isolate(
         Path | None,
         typer.Option(
             metavar="FILE", help="Your own failing request(s): a JSON body, an array, or JSON lines."
+        ),
+    ] = None,
+    kernel_log: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Read the host's kernel messages from this growing file.",
+            show_default="this machine's own",
         ),
     ] = None,
     question: Annotated[
@@ -134,6 +142,7 @@ def isolate(
             "questions": tuple(question or ()),
             "records": tuple(record or ()),
             "request_file": str(request) if request is not None else None,
+            "kernel_log": str(kernel_log) if kernel_log is not None else None,
             "start_timeout": seconds("--start-timeout", start_timeout),
             "stall_timeout": seconds("--stall-timeout", stall_timeout),
             "request_timeout": seconds("--request-timeout", request_timeout),

@@ -76,6 +76,9 @@ class EngineAdapter(Protocol):
     def wanted_port(self, launch: Launch) -> int | None:
         """A port that the user's launch fixes."""
 
+    def kernel_log(self, scratch: Path) -> Path | None:
+        """A file to which the messages of the engine's devices go, where that is not this host's kernel log."""
+
     def effective(self, lines: Iterable[str], api: Mapping[str, object]) -> dict[str, str]:
         """What the engine says of itself: factor or fact name to level."""
 
@@ -152,6 +155,10 @@ class CatalogueAdapter:
 
     def unmet(self, factor: FactorTable) -> str | None:
         """The reason why a fact that the factor `needs` does not hold for the launch that was read."""
+        return None
+
+    def kernel_log(self, scratch: Path) -> Path | None:
+        """The host's own kernel log: None."""
         return None
 
     def level_of(self, factor: FactorTable, launch: Launch) -> str:

@@ -17,6 +17,7 @@ from culpa.model import Launch
 ENGINES: tuple[tuple[str, str, str], ...] = (
     ("culpa.engines.vllm", "VllmAdapter", "vllm"),
     ("culpa.engines.llamacpp", "LlamaCppAdapter", "llamacpp"),
+    ("culpa.engines.lab", "LabAdapter", "lab"),
 )
 
 
@@ -48,6 +49,7 @@ def find_adapter(
         return GenericAdapter(own, surrounding)
     raise BadLaunch(
         f"{launch.argv[0]}: engine not recognised (looked for vLLM: vllm serve, python -m "
-        "vllm.entrypoints.openai.api_server; llama.cpp: llama-server, culpa-llamacpp); any engine with an "
-        "OpenAI-compatible endpoint works with --factors FILE, see docs/factors.md and examples/factors.toml"
+        "vllm.entrypoints.openai.api_server; llama.cpp: llama-server, culpa-llamacpp; the reference engine: "
+        "culpa-lab serve); any engine with an OpenAI-compatible endpoint works with --factors FILE, see "
+        "docs/factors.md and examples/factors.toml"
     )

@@ -9,6 +9,8 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from culpa.host.log_tail import LogTail
+
 _KMSG = Path("/dev/kmsg")
 _KMSG_RECORD_BYTES = 8192  # the kernel's own limit for one record
 _READ_ALL = 3  # syslog(2): SYSLOG_ACTION_READ_ALL
@@ -24,14 +26,18 @@ class KernelLog:
     Sources, the first that may be read: /dev/kmsg, syslog(2), journalctl. None of them keeps a process
     running. Lines look like those of `journalctl -k -o short-iso`, without the name of the machine:
     `2026-10-09T10:15:22+0200 localhost kernel: NVRM: Xid ...`. Where nothing may be read, `unreadable` says
-    why, and there are no lines: no line is then no evidence.
+    why, and there are no lines: no line is then no evidence. With `file` the lines that are appended to
+    that file are read instead, as they are: where a collector puts the host's messages, say.
     """
 
-    def __init__(self, device: Path = _KMSG) -> None:
+    def __init__(self, device: Path = _KMSG, file: Path | None = None) -> None:
         self.source = ""
         self.unreadable: str | None = None
         self._read: Callable[[], list[str]] = list
         self._descriptor: int | None = None
+        if file is not None:
+            self._follow(file)
+            return
         reasons = []
         sources: tuple[tuple[str, Callable[[], Callable[[], list[str]]]], ...] = (
             (str(device), lambda: self._open_device(device)),
@@ -64,6 +70,16 @@ class KernelLog:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    def _follow(self, file: Path) -> None:
+        tail = LogTail(file)
+        try:
+            tail.read()  # what is older than this trial is no evidence of it
+        except OSError as error:
+            self.unreadable = f"{file} can't be read ({error.strerror or error})"
+        else:
+            self.source = str(file)
+            self._read = tail.read
 
     def _open_device(self, device: Path) -> Callable[[], list[str]]:
         descriptor = os.open(device, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)

@@ -16,7 +16,7 @@ from culpa.model.launch import Arm, Launch
 from culpa.model.observer import Belief, Observer, TrialProgress, TrialStarted
 from culpa.model.outcome import Exposure, Incident, Outcome, RootEvent, Signature
 from culpa.model.plan import Plan, PlannedArm
-from culpa.model.trial import Observation, Trial
+from culpa.model.trial import Observation, RequestResult, Trial
 
 __all__ = [
     "Arm",
@@ -42,6 +42,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "PlannedArm",
+    "RequestResult",
     "RootEvent",
     "RootEvidence",
     "Scope",

@@ -12,7 +12,7 @@ class IsolateOptions:
     `patience` bounds the time spent on launching again and again a launch that has not failed yet;
     `max_baselines` the number of these launches, `repeat` the least number of trials of each configuration.
     `questions` and `records` are the user's own probes in their text forms, `request_file` names a file with
-    the user's own failing requests.
+    the user's own failing requests, `kernel_log` one to which the host's kernel messages are appended.
     """
 
     confidence: float = 0.95
@@ -29,6 +29,7 @@ class IsolateOptions:
     questions: tuple[str, ...] = ()
     records: tuple[str, ...] = ()
     request_file: str | None = None
+    kernel_log: str | None = None
     start_timeout: float = 900.0
     stall_timeout: float = 60.0
     request_timeout: float = 600.0

@@ -1,6 +1,7 @@
 """One engine launch under one configuration, its outcome, and where its evidence lies."""
 
 from dataclasses import dataclass, field
+from typing import Literal
 
 from culpa.model.factor import Configuration
 from culpa.model.outcome import Exposure, Outcome, RootEvent, Signature
@@ -20,6 +21,24 @@ class Observation:
     signature: Signature | None = None
     reason: str = ""
     trial: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RequestResult:
+    """What came of one request of a trial.
+
+    `kind` tells a short question from a long prompt that hides a record; `status` is `right` or `missed` where
+    the answer is known, `answered` where it is not, `failed` where none came. Tokens are the engine's own counts
+    (None where it is silent), `seconds` the time to the whole answer, `at_once` the requests sent together.
+    """
+
+    kind: Literal["question", "long_prompt", "other"]
+    status: Literal["right", "missed", "answered", "failed"]
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    seconds: float = 0.0
+    at_once: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +67,7 @@ class Trial:
     mismatches: tuple[str, ...] = ()
     exit_code: int | None = None
     folder: str = ""
+    requests: tuple[RequestResult, ...] = ()
 
     def observation(self) -> Observation:
         """The part of the trial that search may use."""

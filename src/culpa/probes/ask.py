@@ -11,12 +11,16 @@ from culpa.probes.request import Probe, Request
 
 
 async def ask(
-    probe: Probe, endpoint: Endpoint, on_progress: Callable[[Progress], None] = lambda _: None
+    probe: Probe,
+    endpoint: Endpoint,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    so_far: list[Answer] | None = None,
 ) -> tuple[Answer, ...]:
     """The answers in the order of `probe.requests()`; fewer where a round failed, which ends the asking.
 
     A kind of request that the engine refuses is no reason to stop as long as it only precedes the workload.
-    Cancelling drops the requests that are under way. `on_progress` is called at each change.
+    Cancelling drops the requests that are under way; the answers of the rounds before are in `so_far`, which
+    grows by whole rounds. `on_progress` is called at each change.
     """
     total = len(probe.requests())
     sent = answered = tokens = 0
@@ -36,7 +40,7 @@ async def ask(
         tell()
         return answer
 
-    answers: list[Answer] = []
+    answers = [] if so_far is None else so_far
     for number, at_once in enumerate(probe.asked()):
         sent += len(at_once)
         tell()

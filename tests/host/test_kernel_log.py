@@ -130,3 +130,21 @@ def test_a_closed_log_holds_no_descriptor(device: Path) -> None:
     log.close()
     assert len(list(Path("/proc/self/fd").iterdir())) == before
     assert log.read() == []
+
+
+def test_a_file_in_place_of_the_kernel_log_gives_what_is_appended_to_it(tmp_path: Path) -> None:
+    file = tmp_path / "kern.log"
+    file.write_text("2026-12-01T00:00:00+0000 host kernel: old\n")
+    with KernelLog(file=file) as log:
+        assert log.source == str(file)
+        with file.open("a") as stream:
+            stream.write("2026-12-01T00:00:01+0000 host kernel: new\n")
+        assert [line.partition("kernel: ")[2] for line in log.read()] == ["new"]
+
+
+def test_a_file_that_is_not_there_yet_may_come(tmp_path: Path) -> None:
+    file = tmp_path / "kern.log"
+    with KernelLog(file=file) as log:
+        assert log.read() == []
+        file.write_text("first\n")
+        assert log.read() == ["first"]

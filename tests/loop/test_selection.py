@@ -12,6 +12,7 @@ READING = Reading(
         Factor("batch", "64", ("256",), numeric=True),
         Factor("cache", "on", ("off",)),
         Factor("stream", "on", ("off",)),
+        Factor("split", "23,23,18", ("default", "24,24,16")),
     ),
     (LeftOut("cuda_graphs", "needs 1 GPU, this machine has none"),),
 )
@@ -39,6 +40,21 @@ def test_arm_is_read(text: str, levels: dict[str, str]) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "name", "levels"),
+    [
+        ("slow: eager", "slow", {"execution": "eager"}),
+        ("split=24,24,16", "split=24,24,16", {"split": "24,24,16"}),
+        ("even: split=24,24,16,eager", "even", {"split": "24,24,16", "execution": "eager"}),
+        ("cache=off, split=default", "cache=off, split=default", {"cache": "off", "split": "default"}),
+    ],
+)
+def test_arm_may_have_a_name_and_levels_with_commas(text: str, name: str, levels: dict[str, str]) -> None:
+    arm = parse_arm(text, READING, same)
+    assert arm.name == name
+    assert dict(arm.levels) == levels
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ("off", "cache=off or stream=off"),
@@ -55,7 +71,7 @@ def test_arm_that_can_not_be_is_refused_with_the_reason(text: str, told: str) ->
 
 def test_skipped_factor_is_left_out_with_that_reason() -> None:
     chosen = select(READING, (), ("cache",))
-    assert [factor.name for factor in chosen.factors] == ["execution", "batch", "stream"]
+    assert [factor.name for factor in chosen.factors] == ["execution", "batch", "stream", "split"]
     assert LeftOut("cache", "left out on request (--skip)") in chosen.left_out
 
 

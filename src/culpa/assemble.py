@@ -78,6 +78,7 @@ def assemble(
         commands=_commands(adapter, launch, ending, trials, suspects, record) if hunted else None,
         confidence=options.confidence,
         options=_options_text(options, factors_file),
+        arms=options.arms,
         environment=tuple(environment),
         no_failure=_no_failure_text(ending, trials),
         notes=(*reading.notes, *record.notes, *_placement(hunted, trials, launch, machine)),

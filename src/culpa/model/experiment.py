@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from culpa.model.factor import Factor, LeftOut
 from culpa.model.finding import Conclusion, Count, Member
-from culpa.model.launch import Launch
+from culpa.model.launch import Arm, Launch
 from culpa.model.outcome import Exposure, Outcome, RootEvent, Signature
 from culpa.model.trial import Trial
 
@@ -69,7 +69,7 @@ class Experiment:
     that was asked for, `options` the other options as given: (name without dashes, value or "" for a switch).
     `no_failure` is a sentence of what was tried when no failure showed. `notes` qualify the whole run
     ("answers were compared with the reference configuration"), `limits_reached` name the hard limits that
-    ended it. `environment` is a list of (fact, value) pairs.
+    ended it. `environment` is a list of (fact, value) pairs, `arms` are those that the user asked for.
     """
 
     culpa_version: str
@@ -90,6 +90,7 @@ class Experiment:
     commands: Commands | None = None
     confidence: float = 0.95
     options: tuple[tuple[str, str], ...] = ()
+    arms: tuple[Arm, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
     no_failure: str = ""
     notes: tuple[str, ...] = ()

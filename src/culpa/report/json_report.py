@@ -18,6 +18,7 @@ from culpa.model import (
 )
 from culpa.model.redact import redact
 from culpa.report import clean
+from culpa.report.asked_arms import asked_arms
 from culpa.report.schema import SCHEMA, ExperimentDocument
 from culpa.report.words import NOT_JUDGED, headline
 
@@ -71,6 +72,7 @@ def _document(experiment: Experiment) -> _Json:
         "confidence": _number(experiment.confidence),
         "options": [{"name": name, "value": clean.value(name, value)} for name, value in experiment.options],
         "environment": _values(experiment.environment),
+        "arms": _asked_arms(experiment),
     }
 
 
@@ -184,6 +186,25 @@ def _trial(trial: Trial) -> _Json:
         "effective": _values(sorted(trial.effective)),
         "mismatches": list(trial.mismatches),
     }
+
+
+def _asked_arms(experiment: Experiment) -> list[_Json]:
+    asked = asked_arms(experiment)
+    if asked is None:
+        return []
+    return [
+        {
+            "name": row.name,
+            "levels": _values(zip(asked.columns, row.levels, strict=True)),
+            "short_questions": row.questions,
+            "long_prompts": row.long_prompts,
+            "outcome": row.outcome,
+            "tokens_per_second": float(row.speed) if row.speed else None,
+            "kv_cache_tokens": int(row.cache_tokens.replace(",", "")) if row.cache_tokens else None,
+            "trials": list(row.trials),
+        }
+        for row in asked.rows
+    ]
 
 
 def _commands(commands: Commands | None) -> _Json:

@@ -9,6 +9,7 @@ from culpa.model import Experiment, ExperimentOutcome, Finding, Member, OtherFai
 from culpa.model.redact import REDACTED
 from culpa.report import clean, words
 from culpa.report.arms import arm_table
+from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
 from culpa.report.markup import Markdown, cell, code, fence, finalize, table, text
 
 _STATUS = {"in": "needed", "out": "not needed", "masking": "masks it", "untested": "not tested"}
@@ -64,6 +65,7 @@ def _context(experiment: Experiment) -> dict[str, Any]:
         "signature": _signature(experiment),
         "root": _root(experiment),
         "arms": _arms(experiment),
+        "asked_arms": _asked_arms(experiment),
         "exclusions": words.exclusion_sentences(words.passing(experiment)),
         "not_shown": words.NOT_SHOWN,
         "factors": _factors(experiment),
@@ -179,6 +181,21 @@ def _arms(experiment: Experiment) -> Markdown:
         for row in arms.rows
     ]
     return table(header, rows, numeric)
+
+
+def _asked_arms(experiment: Experiment) -> Markdown | str:
+    asked = asked_arms(experiment)
+    if asked is None:
+        return ""
+    rows = [
+        [
+            text(row.name),
+            *(_level(name, level) for name, level in zip(asked.columns, row.levels, strict=True)),
+            *asked_cells(row),
+        ]
+        for row in asked.rows
+    ]
+    return table(["arm", *asked.columns, *ASKED_HEADINGS], rows, ("tokens/s", "KV tokens"))
 
 
 def _finding_table(finding: Finding) -> Markdown:

@@ -91,6 +91,19 @@ class TrialDocument(_Part):
     mismatches: list[str]
 
 
+class AskedArmDocument(_Part):
+    """The launch as it is, or an arm that was asked for, by kind of request."""
+
+    name: str
+    levels: dict[str, str]
+    short_questions: str
+    long_prompts: str
+    outcome: str
+    tokens_per_second: FiniteFloat | None
+    kv_cache_tokens: int | None
+    trials: list[int]
+
+
 class CommandsDocument(_Part):
     """The two launches that straddle the fault, null where there is none."""
 
@@ -170,6 +183,7 @@ class ExperimentDocument(_Part):
     confidence: FiniteFloat | None
     options: list[OptionDocument]
     environment: dict[str, str]
+    arms: list[AskedArmDocument]
 
 
 def json_schema() -> dict[str, object]:

@@ -10,6 +10,7 @@ from rich.text import Text
 from culpa.model import Experiment, ExperimentOutcome
 from culpa.model.redact import REDACTED
 from culpa.report import clean, words
+from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 
 _STYLES = {
@@ -37,6 +38,7 @@ def print_summary(experiment: Experiment, console: Console, report: str = "") ->
     if facts.row_count:
         console.print()
         print_trimmed(console, facts)
+    _print_asked_arms(experiment, console)
     _print_commands(experiment, console)
     if experiment.commands and REDACTED in clean.block(experiment.commands.failing):
         console.print(Text(f"{REDACTED} stands for a secret: put your own there", style="dim"))
@@ -99,6 +101,21 @@ def _facts(experiment: Experiment) -> Table:
             reason = status.reason or "with it the failure does not show"
             table.add_row("masked by", Text(clean.line(f"{status.name}: {reason}")))
     return table
+
+
+def _print_asked_arms(experiment: Experiment, console: Console) -> None:
+    """The arms that the user asked for beside the launch as it is, where there are any."""
+    asked = asked_arms(experiment)
+    if asked is None:
+        return
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for heading in ("arm", *asked.columns, *ASKED_HEADINGS):
+        table.add_column(heading, overflow="fold")
+    for row in asked.rows:
+        cells = (row.name, *row.levels, *asked_cells(row))
+        table.add_row(*(Text(clean.line(one)) for one in cells))
+    console.print()
+    print_trimmed(console, table)
 
 
 def _print_commands(experiment: Experiment, console: Console) -> None:

@@ -16,6 +16,7 @@ from culpa.model import (
     Trial,
 )
 from culpa.report.rates import excluded_rate, rate_interval
+from culpa.report.speed import speed_sentence
 
 LEVEL_MEANING = {
     Level.OBSERVED: "the failure was seen, and no more than that",
@@ -244,11 +245,13 @@ def mitigation_sentences(experiment: Experiment) -> list[str]:
         sentences.append(f"It passed {plural(len(same), 'trial')} with {plural(total, 'request')}.")
         sentences += exclusion_sentences(same)
         sentences += _chance_sentence(experiment.baseline, len(same))
-    sentences.append(
-        f"Passing {with_change} is a contrast and no fix: it may hide the failure instead of removing it, "
-        "and what it costs in speed or capacity was not measured here."
+    contrast = (
+        f"Passing {with_change} is a contrast and no fix: it may hide the failure instead of removing it"
     )
-    return sentences
+    price = speed_sentence(experiment)
+    if price:
+        return [*sentences, price, f"{contrast}."]
+    return [*sentences, f"{contrast}, and what it costs in speed or capacity was not measured here."]
 
 
 def _chance_sentence(baseline: Count, passes: int) -> list[str]:

@@ -10,6 +10,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 # From the top of the house to its bottom (docs/design.md). A room may import from those after it.
 ROOMS = (
     "cli",
+    "zoo",
     "isolate",
     "report",
     "assemble",

@@ -9,6 +9,8 @@ import typer
 import typer.exceptions
 
 from culpa import __version__
+from culpa.cli.bench import bench
+from culpa.cli.demo import demo
 from culpa.cli.isolate import isolate
 from culpa.cli.runs import runs
 
@@ -18,7 +20,7 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="culpa",
     help="Find what is at fault when an LLM serving engine crashes, hangs or talks nonsense.",
-    epilog="Start with: culpa isolate -- <the command that starts your engine>",
+    epilog="Start with: culpa isolate -- <the command that starts your engine>; or see culpa demo",
     invoke_without_command=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -26,7 +28,9 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command()(isolate)
+app.command()(demo)
 app.command()(runs)
+app.add_typer(bench)
 
 
 def _print_version(wanted: bool) -> None:

@@ -14,9 +14,11 @@ def bad_input() -> Iterator[None]:
     from culpa.probes import BadRequestFile, BadText
     from culpa.selection import BadSelection
     from culpa.store import BadRunFolder
+    from culpa.zoo import BadFault
 
     mendable = (
         BadFactors,
+        BadFault,
         BadLaunch,
         BadRequestFile,
         BadRunFolder,

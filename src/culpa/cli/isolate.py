@@ -9,6 +9,7 @@ import typer
 
 if TYPE_CHECKING:
     from culpa.isolate import Run, Setup
+    from culpa.model import Experiment
 
 # Options that a resumed run may be given anew: none of them changes what earlier trials mean.
 RESUMABLE = (
@@ -172,6 +173,14 @@ def isolate(
 
 
 def _carry_out(run: "Run", as_json: bool, quiet: bool) -> int:
+    experiment = run_and_report(run, as_json=as_json, quiet=quiet)
+    if experiment.interrupted:
+        return 130
+    return 0 if experiment.conclusion.outcome == "no_failure" else 1
+
+
+def run_and_report(run: "Run", *, as_json: bool, quiet: bool) -> "Experiment":
+    """Run to the end while it is shown, write the reports, and print the result."""
     from culpa.isolate import execute
     from culpa.report import choose_view, print_result, write_reports
 
@@ -188,9 +197,7 @@ def _carry_out(run: "Run", as_json: bool, quiet: bool) -> int:
         # The result is on disk; what it means is told by the exit code.
         typer.echo(f"culpa: can't print the result ({error.strerror}); it lies in {run.folder}", err=True)
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's own flush at exit
-    if experiment.interrupted:
-        return 130
-    return 0 if experiment.conclusion.outcome == "no_failure" else 1
+    return experiment
 
 
 def _print_plan(setup: "Setup", as_json: bool) -> int:

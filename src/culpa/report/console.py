@@ -1,7 +1,17 @@
 """Printing through rich without the blanks that it fills lines up with."""
 
+from io import TextIOWrapper
+from typing import TextIO
+
 from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
+
+
+def plain_console(stream: TextIO) -> Console:
+    """A console that interprets no markup, and survives a stream that cannot encode a character."""
+    if isinstance(stream, TextIOWrapper):
+        stream.reconfigure(errors="replace")
+    return Console(file=stream, markup=False, highlight=False, emoji=False)
 
 
 def print_trimmed(console: Console, renderable: RenderableType) -> None:

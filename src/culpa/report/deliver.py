@@ -4,14 +4,10 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
 
 from culpa.model import Experiment, Observer, Plan
 from culpa.model.summary import RunSummary
 from culpa.store import EXPERIMENT, REPORT
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
@@ -23,9 +19,10 @@ def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
     stream = sys.stderr if as_json else sys.stdout
     if not stream.isatty() or os.environ.get("TERM") == "dumb":
         return PlainLines(stream)
+    from culpa.report.console import plain_console
     from culpa.report.live import RichLive
 
-    return RichLive(_console(stream))
+    return RichLive(plain_console(stream))
 
 
 def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
@@ -46,10 +43,11 @@ def print_result(experiment: Experiment, *, as_json: bool = False) -> None:
 
         sys.stdout.write(experiment_json(experiment))
         return
+    from culpa.report.console import plain_console
     from culpa.report.terminal import print_summary
 
     report = str(Path(experiment.folder) / REPORT) if experiment.folder else ""
-    print_summary(experiment, _console(sys.stdout), report)
+    print_summary(experiment, plain_console(sys.stdout), report)
 
 
 def print_plan(plan: Plan, *, as_json: bool = False) -> None:
@@ -59,7 +57,9 @@ def print_plan(plan: Plan, *, as_json: bool = False) -> None:
     if as_json:
         sys.stdout.write(report.plan_json(plan))
     else:
-        report.print_plan(plan, _console(sys.stdout))
+        from culpa.report.console import plain_console
+
+        report.print_plan(plan, plain_console(sys.stdout))
 
 
 def print_runs(summaries: Sequence[RunSummary], *, as_json: bool = False) -> None:
@@ -69,18 +69,9 @@ def print_runs(summaries: Sequence[RunSummary], *, as_json: bool = False) -> Non
     if as_json:
         sys.stdout.write(report.runs_json(summaries))
     else:
-        report.print_runs(summaries, _console(sys.stdout))
+        from culpa.report.console import plain_console
 
-
-def _console(stream: TextIO) -> "Console":
-    """A console that interprets no markup, and survives a stream that cannot encode a character."""
-    from io import TextIOWrapper
-
-    from rich.console import Console
-
-    if isinstance(stream, TextIOWrapper):
-        stream.reconfigure(errors="replace")
-    return Console(file=stream, markup=False, highlight=False, emoji=False)
+        report.print_runs(summaries, plain_console(sys.stdout))
 
 
 def _write(path: Path, text: str) -> None:

@@ -109,6 +109,11 @@ class Strategy:
         none = min(situation.ranking.of(0) + situation.posterior.misfit, 1.0)
         return sorted([*rows[:_SHOWN_SETS], ((), none)], key=lambda row: -row[1])
 
+    def prior_of(self, names: Sequence[str]) -> float:
+        """The probability of a set of factors before any trial. Raises KeyError for a factor that is not varied."""
+        situation = self._situation([])
+        return situation.ranking.of(situation.space.mask(names))
+
     def expected_remaining(self, history: Sequence[Observation]) -> int:
         """The predicted number of further trials, without refinements that depend on what is found."""
         situation = self._situation(history)

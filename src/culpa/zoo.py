@@ -1,0 +1,123 @@
+"""The reference engine's faults as cases with a known answer: what to launch, what to find, what was found."""
+
+import sys
+import tomllib
+from collections.abc import Sequence
+from dataclasses import fields, replace
+from functools import cache
+from importlib.util import find_spec
+from math import log2
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from culpa.engines import closest
+from culpa.isolate import Asked, execute, new_run, set_up
+from culpa.model import Experiment, Factor
+from culpa.model.options import IsolateOptions
+from culpa.model.zoo import KnownFault, ZooResult
+from culpa.report.lines import Quiet
+from culpa.search import Strategy
+
+MODULE = "culpa_lab"
+TABLE = Path("faults") / "table.toml"
+
+
+class BadFault(ValueError):
+    """There is no such fault, or no reference engine; the message is one line for the user."""
+
+
+@cache
+def known_faults() -> tuple[KnownFault, ...]:
+    """All faults in the order of the engine's table. Raises BadFault if the engine is not installed."""
+    package = find_spec(MODULE)
+    places = package.submodule_search_locations if package is not None else None
+    if not places:
+        raise BadFault("the reference engine (culpa_lab) is not installed beside culpa")
+    try:
+        return parse_faults((Path(places[0]) / TABLE).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadFault(f"the reference engine's table of faults can't be read: {error}") from None
+
+
+def parse_faults(text: str) -> tuple[KnownFault, ...]:
+    """The faults of a table. Raises ValueError for a row that does not hold what a fault needs."""
+    from pydantic import TypeAdapter
+
+    rows: list[dict[str, Any]] = tomllib.loads(text)["fault"]
+    names = {field.name for field in fields(KnownFault)}
+    for row in rows:
+        if unknown := row.keys() - names:
+            raise ValueError(f"fault {row.get('name')}: unknown key {min(unknown)}")
+        row["env"] = tuple(row.get("env", {}).items())
+    return TypeAdapter(tuple[KnownFault, ...]).validate_python(rows)
+
+
+def fault_named(name: str) -> KnownFault:
+    """The fault of that name. Raises BadFault with the nearest name that exists."""
+    known = {fault.name: fault for fault in known_faults()}
+    if name in known:
+        return known[name]
+    near = closest(name, known)
+    raise BadFault(
+        f"there is no fault {name!r}: {f'did you mean {near}?' if near else 'see culpa demo --list'}"
+    )
+
+
+def command(fault: KnownFault) -> tuple[str, ...]:
+    """The words of the launch that shows the fault, environment in front."""
+    rate = f":{fault.rate:g}" if fault.rate < 1 else ""
+    return (
+        *(f"{name}={value}" for name, value in fault.env),
+        *(sys.executable, "-m", MODULE, "serve", *fault.argv, "--fault", f"{fault.name}{rate}"),
+    )
+
+
+def asked(fault: KnownFault, options: IsolateOptions, *, with_arms: bool = True) -> Asked:
+    """What `culpa isolate` is asked for this fault; without its arms nothing is run but what the search wants."""
+    if options.probe_tokens is None:
+        options = replace(options, probe_tokens=fault.probe_tokens)
+    return Asked(command(fault), options, skip=fault.skip, arms=fault.arms if with_arms else ())
+
+
+def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed: int) -> ZooResult:
+    """Run `culpa isolate` on a fault, showing nothing, and compare; the run stays in `out` if that is given.
+
+    Raises whatever `set_up` and `new_run` raise.
+    """
+    with TemporaryDirectory(prefix="culpa-zoo-") as temporary:
+        folder = (out or Path(temporary)) / fault.name
+        options = IsolateOptions(max_trials=max_trials, seed=seed)
+        run = new_run(set_up(asked(fault, options, with_arms=False)), folder)
+        return score(fault, execute(run, Quiet()))
+
+
+def score(fault: KnownFault, experiment: Experiment) -> ZooResult:
+    """Compare a finished run with the truth."""
+    found = tuple(
+        tuple(sorted(member.name for member in finding.members)) for finding in experiment.conclusion.findings
+    )
+    expected = tuple(tuple(sorted(one)) for one in fault.expected)
+    hunted = experiment.hunted
+    rank = hunted.rank if hunted is not None else None
+    bits = [_bits(experiment.factors, one) for one in expected]
+    return ZooResult(
+        fault=fault.name,
+        expected=expected,
+        found=found,
+        exact=sorted(found) == sorted(expected),
+        symptom=hunted.symptom if hunted is not None else "",
+        symptom_right=hunted is not None and hunted.symptom == fault.symptom,
+        rank=rank,
+        rank_right=None if fault.rank is None else rank == fault.rank,
+        trials=len(experiment.trials),
+        bound=round(sum(one for one in bits if one is not None), 1) if None not in bits else None,
+        seconds=round(experiment.elapsed_seconds, 1),
+    )
+
+
+def _bits(factors: Sequence[Factor], expected: Sequence[str]) -> float | None:
+    """-log2 of the prior of a set, with the priors that the search began with; None for an unknown factor."""
+    if not set(expected) <= {factor.name for factor in factors}:
+        return None
+    return -log2(Strategy(factors).prior_of(expected))

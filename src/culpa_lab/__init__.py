@@ -1,0 +1,1 @@
+"""culpa's reference engine: a small serving engine for hybrid models, with known faults to switch on."""

@@ -1,0 +1,159 @@
+"""The gated delta net: projection, causal short convolution, gated delta rule, gated norm, projection.
+
+Formulas: transformers, models/qwen3_next/modeling_qwen3_next.py (Qwen3NextGatedDeltaNet) and
+models/qwen3_5/modeling_qwen3_5.py (Qwen3_5GatedDeltaNet): both compute the same and differ in how the first
+projection is stored.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from culpa_lab.model.arrays import Array
+from culpa_lab.model.delta import Steps, delta_chunks, delta_step
+from culpa_lab.model.launch import Launch, Workspace, eager
+from culpa_lab.model.norm import L2_EPSILON, half_sigmoid, half_silu, rms_norm
+from culpa_lab.model.weights import GdnWeights
+
+TILE = 512
+"""Tokens that one pass of prefill works on: what they need fits into a core's second-level cache."""
+
+OnCheckpoint = Callable[[int, Array, Array], None]
+
+
+def gdn_prefill(
+    x: Array,
+    w: GdnWeights,
+    conv_state: Array,
+    recurrent_state: Array,
+    out: Array,
+    workspace: Workspace,
+    *,
+    checkpoint_at: Sequence[int] = (),
+    on_checkpoint: OnCheckpoint | None = None,
+) -> None:
+    """One request's segment of T tokens, after the layer's input norm.
+
+    Args:
+        x: [T, hidden].
+        conv_state: [channels, kernel - 1], zeros at the start of a request; read, then overwritten.
+        recurrent_state: [value heads, key dim, value dim], likewise.
+        out: [T, hidden]; may be `x`.
+        checkpoint_at: counts of tokens, rising, 1..T, after which `on_checkpoint(count, conv_state,
+            recurrent_state)` is called with the states of that moment, to be copied.
+    """
+    steps = len(x)
+    stops = sorted({*range(TILE, steps, TILE), *checkpoint_at, steps})
+    first = 0
+    for stop in stops:
+        _tile(x[first:stop], w, conv_state, recurrent_state, out[first:stop], workspace)
+        if on_checkpoint is not None and stop in checkpoint_at:
+            on_checkpoint(stop, conv_state, recurrent_state)
+        first = stop
+
+
+def _tile(x: Array, w: GdnWeights, conv_state: Array, state: Array, out: Array, workspace: Workspace) -> None:
+    steps = len(x)
+    before = w.kernel - 1
+    value_dim = w.value_heads * w.value_dim
+    projected = workspace.array("gdn.projected", before + steps, w.in_proj.shape[1])
+    projected[:before, : w.channels] = conv_state.T
+    np.matmul(x, w.in_proj, projected[before:])
+    conv_state[...] = projected[steps:, : w.channels].T
+    mixed = workspace.array("gdn.mixed", steps, w.channels + value_dim)
+    scratch = workspace.array("gdn.scratch", *mixed.shape)
+    convolved, product = mixed[:, : w.channels], scratch[:, : w.channels]
+    np.multiply(projected[:steps, : w.channels], w.conv_by_step[0], convolved)
+    for shift in range(1, w.kernel):
+        np.multiply(projected[shift : shift + steps, : w.channels], w.conv_by_step[shift], product)
+        np.add(convolved, product, convolved)
+    mixed[:, w.channels :] = projected[before:, w.channels : w.channels + value_dim]
+    half_silu(mixed, scratch, mixed)
+    q, k, v, z = _split(mixed, w)
+    _unit_length(mixed, w, workspace, eager)
+    strength, decay = _gates(projected[before:], w, workspace, eager)
+    read = workspace.array("gdn.read", *v.shape)
+    delta_chunks(Steps(q, k, v, decay, strength), state, read, workspace)
+    rms_norm(read, w.norm, read, workspace)
+    np.multiply(read, z, read)
+    np.matmul(read.reshape(steps, value_dim), w.out_proj, out)
+
+
+def gdn_decode(
+    x: Array,
+    w: GdnWeights,
+    conv_states: Array,
+    recurrent_states: Array,
+    out: Array,
+    workspace: Workspace,
+    launch: Launch = eager,
+) -> None:
+    """One step for each of N requests.
+
+    Args:
+        x: [N, hidden], after the layer's input norm.
+        conv_states: [N, channels, kernel - 1]; overwritten.
+        recurrent_states: [N, value heads, key dim, value dim]; overwritten.
+        out: [N, hidden]; may be `x`.
+    """
+    requests = len(x)
+    value_dim = w.value_heads * w.value_dim
+    projected = workspace.array("gdn.projected", requests, w.in_proj.shape[1])
+    window = workspace.array("gdn.window", requests, w.channels, w.kernel)
+    product = workspace.array("gdn.product", *window.shape)
+    mixed = workspace.array("gdn.mixed", requests, w.channels + value_dim)
+    scratch = workspace.array("gdn.scratch", *mixed.shape)
+    launch(np.matmul, x, w.in_proj, projected)
+    launch(np.copyto, window[:, :, :-1], conv_states)
+    launch(np.copyto, window[:, :, -1], projected[:, : w.channels])
+    launch(np.multiply, window, w.conv, product)
+    launch(np.add.reduce, product, -1, None, mixed[:, : w.channels])
+    launch(np.copyto, conv_states, window[:, :, 1:])
+    launch(np.copyto, mixed[:, w.channels :], projected[:, w.channels : w.channels + value_dim])
+    half_silu(mixed, scratch, mixed, launch)
+    q, k, v, z = _split(mixed, w)
+    _unit_length(mixed, w, workspace, launch)
+    strength, decay = _gates(projected, w, workspace, launch)
+    launch(np.exp, decay, decay)
+    read = workspace.array("gdn.read", *v.shape)
+    delta_step(q, k, v, decay, strength, recurrent_states, read, workspace, launch)
+    rms_norm(read, w.norm, read, workspace, launch)
+    launch(np.multiply, read, z, read)
+    launch(np.matmul, read.reshape(requests, value_dim), w.out_proj, out)
+
+
+def _split(mixed: Array, w: GdnWeights) -> tuple[Array, Array, Array, Array]:
+    """Views of queries, keys, values and output gates by head."""
+    rows = len(mixed)
+    width = w.key_heads * w.key_dim
+    keys = (rows, w.key_heads, w.key_dim)
+    values = (rows, w.value_heads, w.value_dim)
+    return (
+        mixed[:, :width].reshape(keys),
+        mixed[:, width : 2 * width].reshape(keys),
+        mixed[:, 2 * width : w.channels].reshape(values),
+        mixed[:, w.channels :].reshape(values),
+    )
+
+
+def _unit_length(mixed: Array, w: GdnWeights, workspace: Workspace, launch: Launch) -> None:
+    """Queries and keys to length 1, and queries divided by sqrt(key dim), in place."""
+    both = mixed[:, : 2 * w.key_heads * w.key_dim].reshape(len(mixed), 2 * w.key_heads, w.key_dim)
+    length = workspace.array("gdn.length", *both.shape[:2], 1)
+    launch(np.vecdot, both, both, length[..., 0])
+    launch(np.add, length, np.float32(L2_EPSILON), length)
+    launch(np.multiply, length, w.query_scale, length)
+    launch(np.sqrt, length, length)
+    launch(np.divide, both, length, both)
+
+
+def _gates(projected: Array, w: GdnWeights, workspace: Workspace, launch: Launch) -> tuple[Array, Array]:
+    """Strength b = sigmoid(b'), and logarithm of the decay g = -exp(A) softplus(a' + dt), each [rows, value heads]."""
+    gates = workspace.array("gdn.gates", 2, len(projected), w.value_heads)
+    strength, decay = gates
+    launch(np.copyto, strength, projected[:, -2 * w.value_heads : -w.value_heads])
+    half_sigmoid(strength, launch)
+    launch(np.add, projected[:, -w.value_heads :], w.dt_bias, decay)
+    launch(np.logaddexp, decay, np.float32(0), decay)
+    launch(np.multiply, decay, w.decay_rate, decay)
+    return strength, decay

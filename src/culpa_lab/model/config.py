@@ -14,7 +14,14 @@ from culpa_lab.model.arrays import BadCheckpoint
 
 LayerType = Literal["linear_attention", "full_attention"]
 LAYER_TYPES = ("linear_attention", "full_attention")
-MODEL_TYPES = ("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text")
+_ARCHITECTURES = {
+    "qwen3_next": "Qwen3NextForCausalLM",
+    "qwen3_5": "Qwen3_5ForConditionalGeneration",
+    "qwen3_5_text": "Qwen3_5ForCausalLM",
+    "qwen3_5_moe": "Qwen3_5MoeForConditionalGeneration",
+    "qwen3_5_moe_text": "Qwen3_5MoeForCausalLM",
+}
+MODEL_TYPES = tuple(_ARCHITECTURES)
 
 
 @dataclass(frozen=True)
@@ -175,9 +182,6 @@ class ModelConfig:
 
     def to_json(self) -> dict[str, Any]:
         """What `config.json` of a Qwen3-Next (or Qwen3.5 text) checkpoint says, as transformers 5 writes it."""
-        architecture = (
-            "Qwen3_5ForCausalLM" if self.model_type.startswith("qwen3_5") else "Qwen3NextForCausalLM"
-        )
         eos: int | list[int] | None = list(self.eos_token_ids) or None
         if len(self.eos_token_ids) == 1:
             eos = self.eos_token_ids[0]
@@ -194,7 +198,7 @@ class ModelConfig:
         names = plain if self.model_type == "qwen3_5_text" else (*plain, *sparse)
         written: dict[str, Any] = {name: getattr(self, name) for name in names}
         written |= {
-            "architectures": [architecture],
+            "architectures": [_ARCHITECTURES[self.model_type]],
             "layer_types": list(self.layer_types),
             "hidden_act": "silu",
             "eos_token_id": eos,

@@ -27,13 +27,14 @@ def random_checkpoint(folder: Path, config: ModelConfig, seed: int, dtype: str =
     Path(folder).mkdir(parents=True, exist_ok=True)
     written = {**config.to_json(), "dtype": dtype}
     (Path(folder) / "config.json").write_text(json.dumps(written, indent=2) + "\n", encoding="utf-8")
-    generator = np.random.default_rng(seed)
+    # The legacy generator: its stream is frozen, default_rng's may change with a release of NumPy.
+    generator = np.random.RandomState(seed)
     tensors = {name: _drawn(generator, kind, shape) for name, kind, shape in _tensors(config)}
     write(Path(folder) / SINGLE, tensors, dtype)
     write_byte_level_tokenizer(folder)
 
 
-def _drawn(generator: np.random.Generator, kind: str, shape: tuple[int, ...]) -> Array:
+def _drawn(generator: np.random.RandomState, kind: str, shape: tuple[int, ...]) -> Array:
     if kind == "decay":
         # exp(A_log) times softplus(a + dt): from heads that forget in a few tokens to some that keep hundreds.
         values = np.log(generator.uniform(0.005, 2.0, shape))

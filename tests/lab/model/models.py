@@ -3,7 +3,9 @@
 from collections.abc import Mapping
 from typing import Any
 
-from culpa_lab.model import ModelConfig
+import numpy as np
+
+from culpa_lab.model import Array, ModelConfig
 
 BASE: Mapping[str, Any] = {
     "model_type": "qwen3_next",
@@ -42,9 +44,31 @@ VARIANTS: Mapping[str, Mapping[str, Any]] = {
     },
     "bias": {"attention_bias": True, "num_key_value_heads": 4, "linear_num_key_heads": 4},
     "qwen3.5": {"model_type": "qwen3_5_text"},
+    "qwen3.5-experts": {
+        "model_type": "qwen3_5_moe_text",
+        "num_experts": 6,
+        "num_experts_per_tok": 2,
+        "moe_intermediate_size": 16,
+        "shared_expert_intermediate_size": 24,
+    },
 }
 
 
 def config(variant: str = "dense") -> ModelConfig:
     """The configuration of a variant."""
     return ModelConfig.read({**BASE, **VARIANTS[variant]})
+
+
+SEED = 11
+
+
+def prompt(length: int) -> list[int]:
+    """Token ids without a pattern, the same every time."""
+    return [int(token) for token in np.random.RandomState(1).randint(0, 256, length)]
+
+
+def relative_difference(found: Array, expected: Array) -> float:
+    """The largest difference between logits, in units of the largest logit."""
+    assert found.shape == expected.shape
+    assert np.isfinite(found).all()
+    return float(np.abs(found - expected).max() / np.abs(expected).max())

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.lab.model.models import VARIANTS, config
+from tests.lab.model.models import VARIANTS, config, prompt
 
 from culpa_lab.model import (
     Array,
@@ -20,7 +20,7 @@ from culpa_lab.model.delta import CHUNK, Steps, delta_chunks, delta_step, invert
 from culpa_lab.model.gdn import gdn_prefill
 from culpa_lab.model.simple import Runner
 
-PROMPT = [int(token) for token in np.random.default_rng(7).integers(0, 256, 600)]
+PROMPT = prompt(600)
 
 
 @pytest.fixture(scope="module", params=list(VARIANTS))

@@ -1,0 +1,1 @@
+"""The serving engine around the model: scheduler, cache, pipeline stages, device, execution and server."""

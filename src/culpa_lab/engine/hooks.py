@@ -1,0 +1,96 @@
+"""The points at which a mechanism of the engine can be exchanged, each with the right behaviour as its default.
+
+A fault (`culpa_lab.faults`) exchanges one of them by a wrong one. The engine itself knows of no fault.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from culpa_lab.engine.hand_off import HandOff
+    from culpa_lab.engine.kv_cache_manager import KVCacheManager
+    from culpa_lab.engine.request import Request
+
+Indices = npt.NDArray[np.int64]
+BlockOf = Callable[[], int]
+
+
+def _by_content(digest: bytes, boundary: int) -> bytes:
+    return digest
+
+
+def _all_of_them(blocks: Sequence[int]) -> Sequence[int]:
+    return blocks
+
+
+def _nothing_more(cache: "KVCacheManager", request: "Request", last: bool) -> None:
+    pass
+
+
+def _read_at_replay(rank: int, continues: bool, current: BlockOf) -> BlockOf:
+    return current
+
+
+def _smallest_that_fits(sizes: Sequence[int], batch: int) -> int | None:
+    return next((size for size in sizes if size >= batch), None)
+
+
+def _own_rows(captured: bool, rows: list[Indices]) -> list[Indices]:
+    return rows
+
+
+def _group_index(first_is_full: bool, group: int, groups: int) -> int:
+    return group
+
+
+def _write_through(hand_off: "HandOff", step: int, hidden: npt.NDArray[np.float32]) -> None:
+    hand_off.buffer(step, len(hidden))[...] = hidden
+
+
+def _at_once(end: Connection, step: int) -> None:
+    end.send(step)
+
+
+def _written_pages(context: int, block_size: int) -> int:
+    return context
+
+
+def _zero_fill(page: npt.NDArray[np.float32]) -> None:
+    page.fill(0)
+
+
+@dataclass
+class Hooks:
+    """Mechanisms of one process.
+
+    Scheduler side:
+        state_key: by what a cached GDN state is found: the hash of the tokens before it.
+        blocks_to_zero: which state blocks of a new request have to be cleared.
+        scheduled: called after a request got its share of a step; `last` with the step that ends its answer.
+    Stage side:
+        bind_state: what a captured piece of a prompt holds of a state block: a reference that is read at replay.
+        bucket: the captured batch size that a decode batch runs in, None for none.
+        state_rows: the block indices of each GDN group in a decode batch.
+        group_index: which of the scheduler's block tables a group of the stage uses.
+        hand_on: how hidden states get into the buffer that the next stage reads.
+        send: how the next stage is told.
+        visible_tokens: how many cached tokens a decode reads.
+        clear_state: how the state of a request that begins is cleared.
+    """
+
+    state_key: Callable[[bytes, int], bytes] = _by_content
+    blocks_to_zero: Callable[[Sequence[int]], Sequence[int]] = _all_of_them
+    scheduled: Callable[["KVCacheManager", "Request", bool], None] = _nothing_more
+    bind_state: Callable[[int, bool, BlockOf], BlockOf] = _read_at_replay
+    bucket: Callable[[Sequence[int], int], int | None] = _smallest_that_fits
+    state_rows: Callable[[bool, list[Indices]], list[Indices]] = _own_rows
+    group_index: Callable[[bool, int, int], int] = _group_index
+    hand_on: Callable[["HandOff", int, npt.NDArray[np.float32]], None] = _write_through
+    send: Callable[[Connection, int], None] = _at_once
+    visible_tokens: Callable[[int, int], int] = _written_pages
+    clear_state: Callable[[npt.NDArray[np.float32]], None] = _zero_fill

@@ -30,10 +30,11 @@ ROOMS = (
     "host",
     "probes",
     "triage",
+    "layout",
     "search",
     "model",
 )
-PURE = ("triage", "search", "model")
+PURE = ("triage", "layout", "search", "model")
 # `datetime` and `signal` are fine as arithmetic and as names; reading the clock and sending are not.
 IMPURE_CALLS = {"now", "today", "utcnow", "kill", "raise_signal"}
 IMPURE_MODULES = {

@@ -7,7 +7,8 @@ from tests.engines.vllm_fixtures import NO_GPU, gpus, installation, model_folder
 
 from culpa.engines.vllm_install import Installation, find_installation
 from culpa.engines.vllm_machine import cpu_flags, memory_share, visible_gpus
-from culpa.engines.vllm_model import aligned_partition, default_partition, read_model
+from culpa.engines.vllm_model import read_model
+from culpa.layout.stages import aligned_partition, default_partition
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -49,32 +49,6 @@ class ModelFacts:
             if all(kind == types[index % size] for index, kind in enumerate(types)):
                 return size
         return None
-
-
-def default_partition(layers: int, stages: int) -> tuple[int, ...]:
-    """How vLLM splits layers over pipeline stages when nobody says (its `get_pp_indices`)."""
-    partition = [layers // stages] * stages
-    for index in range(2, layers % stages + 2):
-        partition[-index] += 1
-    return tuple(partition)
-
-
-def aligned_partition(partition: Sequence[int], period: int) -> tuple[int, ...] | None:
-    """The nearest partition whose stages all begin at a multiple of the period; None if there is none.
-
-    23,23,18 with a period of 4 gives 24,24,16. A tie goes to the later boundary, since the last stage also
-    holds the output head and is best off with fewer layers.
-    """
-    layers = sum(partition)
-    if period < 2 or layers % period or layers // period < len(partition):
-        return None
-    ends: list[int] = []
-    for stage in range(len(partition) - 1):
-        nearest = (sum(partition[: stage + 1]) + period // 2) // period * period
-        earliest = (ends[-1] if ends else 0) + period
-        latest = layers - (len(partition) - 1 - stage) * period
-        ends.append(min(max(nearest, earliest), latest))
-    return tuple(end - start for start, end in zip([0, *ends], [*ends, layers], strict=True))
 
 
 def find_model_folder(model: str, cwd: str | None, environment: Mapping[str, str]) -> Path | None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from culpa.engines.vllm_install import Installation
-from culpa.engines.vllm_model import ModelFacts, default_partition
+from culpa.engines.vllm_model import ModelFacts
+from culpa.layout.stages import default_partition
 
 if TYPE_CHECKING:
     from culpa.host import Gpu

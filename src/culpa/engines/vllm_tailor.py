@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from culpa.engines.tables import FactorTable
-from culpa.engines.vllm_model import aligned_partition, default_partition
 from culpa.engines.vllm_setting import Setting
+from culpa.layout.stages import aligned_partition, default_partition
 
 # A fitted factor, or the reason why it is left out.
 Fitted = FactorTable | str

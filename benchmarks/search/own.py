@@ -19,8 +19,9 @@ class Search:
     probability. `to_verdict` and `verdict_cost` count up to the moment when the first set was claimed (all of
     it, if none ever was); `confirming` of these trials are its arms ("sufficient" and "necessary");
     `settled` is the number of trials after the baseline from which on a true set was the likeliest one until
-    the verdict. `in_all` counts what was run to the end: the workaround, further causes, other levels.
-    `masking` are the factors that it calls masking.
+    the verdict. `beliefs` has for every moment up to the verdict, from the second trial on, the probability
+    of the likeliest set and whether it is a true one. `in_all` counts what was run to the end: the
+    workaround, further causes, other levels. `masking` are the factors that it calls masking.
     """
 
     found: tuple[tuple[frozenset[str], float], ...]
@@ -28,6 +29,7 @@ class Search:
     verdict_cost: float
     confirming: int
     settled: int
+    beliefs: tuple[tuple[float, bool], ...]
     in_all: int
     all_cost: float
     masking: frozenset[str]
@@ -52,11 +54,11 @@ def run_culpa(
     history: list[Observation] = []
     proposals: list[Proposal] = []
     verdict: tuple[int, float] | None = None
-    settled: int | None = None
+    beliefs: list[tuple[float, bool]] = []
     while True:
         if verdict is None and len(history) > 1:
             conclusion = strategy.conclude(history, "the first claim ended the search")
-            settled = _settled(case, strategy, history, settled)
+            beliefs.append(_likeliest(case, strategy, history))
             if any(finding.level is Level.ISOLATED for finding in conclusion.findings):
                 verdict = engine.trials, engine.cost
                 if not to_the_end:
@@ -80,7 +82,8 @@ def run_culpa(
         to_verdict=to_verdict,
         verdict_cost=cost,
         confirming=sum(step.purpose in _CONFIRMING for step in proposals[:to_verdict]),
-        settled=to_verdict if settled is None else settled,
+        settled=_settled(beliefs, to_verdict),
+        beliefs=tuple(beliefs),
         in_all=engine.trials,
         all_cost=engine.cost,
         masking=frozenset(row.name for row in conclusion.statuses if row.status == "masking"),
@@ -90,9 +93,16 @@ def run_culpa(
     )
 
 
-def _settled(case: Case, strategy: Strategy, history: list[Observation], before: int | None) -> int | None:
-    """Trials after the baseline since which a true set is the likeliest; None while it is not."""
-    sets = [frozenset(names) for names, _ in strategy.belief(history) if names]
-    if not sets or sets[0] not in case.causes:
-        return None
-    return len(history) - 1 if before is None else before
+def _likeliest(case: Case, strategy: Strategy, history: list[Observation]) -> tuple[float, bool]:
+    """The probability of the likeliest set, and whether it is a true one."""
+    sets = [(chance, frozenset(names)) for names, chance in strategy.belief(history) if names]
+    chance, likeliest = max(sets, key=lambda item: item[0], default=(0.0, frozenset[str]()))
+    return chance, likeliest in case.causes
+
+
+def _settled(beliefs: list[tuple[float, bool]], to_verdict: int) -> int:
+    """Trials after the baseline since which a true set is the likeliest one; all of them, if it never is."""
+    wrong = [place for place, (_, right) in enumerate(beliefs) if not right]
+    if not beliefs or not beliefs[-1][1]:
+        return to_verdict
+    return (wrong[-1] + 1 if wrong else 0) + 1  # the first belief is that after the second trial

@@ -1,5 +1,6 @@
 """The nouns of culpa as frozen data classes. Pure: no I/O, no clock, no randomness."""
 
+from culpa.model.diagnosis import Diagnosis, Gpu, KnownIssue, Verdict, XidSeen
 from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvidence
 from culpa.model.factor import Configuration, Factor, LeftOut, Scope, all_safe, all_suspect
 from culpa.model.finding import (
@@ -25,13 +26,16 @@ __all__ = [
     "Conclusion",
     "Configuration",
     "Count",
+    "Diagnosis",
     "Experiment",
     "ExperimentOutcome",
     "Exposure",
     "Factor",
     "FactorStatus",
     "Finding",
+    "Gpu",
     "Incident",
+    "KnownIssue",
     "Launch",
     "LeftOut",
     "Level",
@@ -51,6 +55,8 @@ __all__ = [
     "Trial",
     "TrialProgress",
     "TrialStarted",
+    "Verdict",
+    "XidSeen",
     "all_safe",
     "all_suspect",
 ]

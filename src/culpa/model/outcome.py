@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
+from culpa.model.diagnosis import Diagnosis
+
 
 class Outcome(StrEnum):
     """The four ends of a trial. Only PASS and FAIL are evidence for or against a hypothesis."""
@@ -52,7 +54,8 @@ class Incident:
 
     `root_alternates` are 1-based lines that state the same event as the root; `cascade_lines` state errors
     that are only consequences. `async_stack` is true if the visible frames show where an error was noticed
-    and not what caused it. `missing_evidence` lists what a person should fetch, in words.
+    and not what caused it. `missing_evidence` lists what a person should fetch, in words. `diagnosis` is what the
+    rest of the text tells of it.
     """
 
     symptom: str
@@ -65,6 +68,7 @@ class Incident:
     cascade_lines: tuple[int, ...] = ()
     async_stack: bool = False
     missing_evidence: tuple[str, ...] = ()
+    diagnosis: Diagnosis | None = None
 
     def signature(self) -> Signature:
         """The part of the incident that identifies the failure."""

@@ -5,42 +5,43 @@ from collections.abc import Sequence
 from culpa.triage.events import Event
 from culpa.triage.exits import evidence_after_exit
 from culpa.triage.place import Speaker
+from culpa.triage.windows import kernel_log
 
 
 def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker: Speaker) -> tuple[str, ...]:
     """Sentences that name what is missing, with the command that gets it and the time to look at. Empty if
     the root states its own cause."""
     when = f" around {root.time}" if root.time else ""
+    kernel = f"the kernel log{when}, for Xid, oom-kill and segfault lines: {kernel_log(root.time)}"
     if root.role in ("consequence", "header", "echo"):
-        return _only_consequences(root, speaker, when)
+        return _only_consequences(root, speaker, when, kernel)
     if root.role == "symptom" and symptom in ("hang_timeout", "nccl_timeout"):
         return (
-            f"stacks of every rank while it hangs{when}, twice: py-spy dump --pid PID",
-            f"the kernel log{when}: journalctl -k | grep -i 'xid\\|oom'",
+            f"stacks of every rank while it hangs{when}, twice, half a minute apart: py-spy dump --native --pid PID",
+            kernel,
         )
     if symptom == "nccl_error" and not clues:
         return ("NCCL's own words: run with NCCL_DEBUG=INFO, the reason is in an NCCL WARN line",)
     if symptom == "cublas_error":
-        return (
-            f"an earlier CUDA error, in the logs of all ranks and the kernel log{when}: this may only follow it",
-        )
+        return (f"an earlier CUDA error, in the logs of all ranks: this may only follow it{when}", kernel)
     if symptom == "device_side_assert" and "Assertion" not in root.text:
         return ("the kernel's own assertion line, which stands on standard error before the exception",)
     return ()
 
 
-def _only_consequences(root: Event, speaker: Speaker, when: str) -> tuple[str, ...]:
+def _only_consequences(root: Event, speaker: Speaker, when: str, kernel: str) -> tuple[str, ...]:
     if root.symptom == "silent_death":
         who = f"worker {root.worker}" if root.worker is not None else speaker.label or "the process that died"
         sentences = [
             f"what {who} wrote to standard error before it died{when}: this log holds only that it died"
         ]
         if root.exit_code is not None:
-            sentences += evidence_after_exit(root.exit_code)
+            sentences += evidence_after_exit(root.exit_code, root.time)
         else:
-            sentences.append(
-                f"its exit code, and the kernel log{when}: journalctl -k | grep -i 'oom\\|xid\\|segfault'"
-            )
+            sentences += [
+                "its exit code or signal: docker inspect -f '{{.State.ExitCode}} {{.State.OOMKilled}}' CONTAINER",
+                kernel,
+            ]
         return tuple(sentences)
     if root.quoted:
         return (f"the worker's own traceback, that this line quotes{when}: the log of every worker",)
@@ -50,5 +51,7 @@ def _only_consequences(root: Event, speaker: Speaker, when: str) -> tuple[str, .
         )
     return (
         f"standard error of the engine core and of every worker{when}: this log holds only consequences",
-        f"the kernel log{when}: journalctl -k | grep -i 'oom\\|xid\\|segfault'",
+        "the exit code or signal of the process that died: docker inspect -f '{{.State.ExitCode}}' CONTAINER",
+        kernel,
+        "the state of the GPUs: nvidia-smi -q -d ECC,ROW_REMAPPER",
     )

@@ -1,5 +1,7 @@
 """What an exit code says when the log says nothing."""
 
+from culpa.triage.windows import kernel_log
+
 # Linux on x86-64 and Arm; the signal module would give the names of the machine that reads, not of the one that failed.
 _SIGNALS = {
     1: "SIGHUP",
@@ -47,13 +49,13 @@ def event_of_exit(exit_code: int | None) -> str:
     return f"exit code {exit_code}"
 
 
-def evidence_after_exit(exit_code: int | None) -> tuple[str, ...]:
-    """What a person should fetch to learn more of such a death."""
+def evidence_after_exit(exit_code: int | None, time: str | None = None) -> tuple[str, ...]:
+    """What a person should fetch to learn more of such a death; `time` as the log prints it."""
     name = signal_name(exit_code)
     if name == "SIGKILL":
         return (
-            "the kernel log of that time, since the host may have run out of memory: "
-            "journalctl -k | grep -i 'oom\\|killed process'",
+            "the kernel log of that time, since the host or the container may have run out of memory: "
+            f"{kernel_log(time)} | grep -i 'oom\\|killed process'",
         )
     if name in ("SIGSEGV", "SIGBUS", "SIGABRT", "SIGILL", "SIGFPE"):
         return ("a core dump or native stack: coredumpctl info, or ulimit -c unlimited and gdb",)

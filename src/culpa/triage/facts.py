@@ -69,6 +69,11 @@ class Facts:
         """The kind of process, learnt from any of its lines."""
         return self._kind_by_pid.get(pid) if pid is not None else None
 
+    @property
+    def pids(self) -> frozenset[int]:
+        """The processes that named themselves."""
+        return frozenset(self._label_by_pid)
+
     def worker(self, local_rank: int) -> int | None:
         """The pid of a worker by its local rank, where the log ties the two."""
         return self._local.get(local_rank)

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from typing import TypeVar
 
 from culpa.model import Incident
+from culpa.triage.context import Context
+from culpa.triage.diagnosis import diagnose, without_stale
 from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
 from culpa.triage.judgement import judge
@@ -71,6 +73,7 @@ class LogReader:
         self._last_raised: dict[str | None, LogLine] = {}
         self._last_plain: dict[str | None, Event] = {}
         self._last_words = LastWords()
+        self._context = Context()
 
     def feed(self, lines: Iterable[str]) -> None:
         """Take the next raw lines, without their newline."""
@@ -93,8 +96,9 @@ class LogReader:
         `alive` is false once the process is gone. `request_failed` says that a request got no answer, so that
         what an engine survives, such as a failed allocation, counts too. None means: no failure to be seen.
         """
-        return judge(
-            self._events,
+        events = without_stale(self._events, self._facts, self._context)
+        incident = judge(
+            events,
             self._facts,
             open_tracebacks=self._tracebacks.open_tracebacks(),
             dialect=self._dialect,
@@ -103,9 +107,13 @@ class LogReader:
             request_failed=request_failed,
             last_words=self._last_words,
         )
+        if incident is None:
+            return None
+        return diagnose(incident, events, self._facts, self._context, self._dialect)
 
     def _take(self, line: LogLine) -> None:
         self._facts.note(line)
+        self._context.note(line)
         if not self._facts.ready and self._tables.says_ready(line.text):
             self._facts.ready = True
             self._last_words.forget()

@@ -3,9 +3,11 @@
     python -m benchmarks.search [--quick] [--runs 100] [--n 8,12,16,24,32] [--k 1,2,3] [--rates 1,0.8,0.5,0.3,0.1]
                                 [--false-rates 0,0.01,0.05] [--kinds flat,two,...] [--journal FILE] [--json FILE]
     python -m benchmarks.search --calibration [--runs 2000] [--plot FILE.svg]
+    python -m benchmarks.search --speed [--runs 6] [--rates 1,0.5]
 
 The first prints a table of all methods and the goals with what was measured; the second tells whether the claimed
-probabilities are right. With a journal, an interrupted run goes on where it stopped.
+probabilities are right; the third how long a choice among 32 factors takes. With a journal, an interrupted run goes on
+where it stopped.
 """
 
 import argparse
@@ -16,6 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
+from benchmarks.search import speed
 from benchmarks.search.calibration import Claim, claims, ended, moments, report
 from benchmarks.search.figures import summarised
 from benchmarks.search.measure import Record, Row, digest, measured
@@ -88,7 +91,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--runs", type=int, help="faults of each row (100; with --calibration 2000)")
+    parser.add_argument("--runs", type=int, help="faults of each row (100), searches (2000, 6)")
     parser.add_argument("--n", type=whole_numbers, default=[8, 12, 16, 24, 32], help="numbers of factors")
     parser.add_argument("--k", type=whole_numbers, default=[1, 2, 3], help="numbers of members")
     parser.add_argument("--rates", type=numbers, default=[1.0, 0.8, 0.5, 0.3, 0.1], help="failure rates")
@@ -101,13 +104,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("--json", type=Path, help="the figures of the table, as JSON")
     parser.add_argument("--calibration", action="store_true", help="are claimed probabilities right?")
+    parser.add_argument("--speed", action="store_true", help="how long does a choice take?")
     parser.add_argument("--plot", type=Path, help="with --calibration: an SVG of claimed against measured")
     parser.add_argument("--confidence", type=float, default=0.95, help="what culpa is asked for")
     asked = parser.parse_args(arguments)
     wrong = what_is_wrong(asked)
     if wrong:
         parser.error(wrong)
-    calibrate(asked) if asked.calibration else compare(asked)
+    if asked.calibration:
+        calibrate(asked)
+    elif asked.speed:
+        print("\n".join(speed.report(asked.runs or 6, [rate for rate in asked.rates if rate in (1.0, 0.5)])))
+    else:
+        compare(asked)
 
 
 def what_is_wrong(asked: argparse.Namespace) -> str:

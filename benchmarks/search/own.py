@@ -67,11 +67,8 @@ def run_culpa(
         if isinstance(step, Conclusion):
             conclusion = step
             break
-        outcome = engine.run(step.configuration)
-        failed = {Outcome.FAIL: _HUNTED, Outcome.OTHER: _ANOTHER}.get(outcome)
-        reason = {Outcome.OTHER: "another failure", Outcome.UNTESTABLE: "can't be tested"}.get(outcome, "")
         proposals.append(step)
-        history.append(Observation(step.configuration, outcome, step.purpose, failed, reason))
+        history.append(observed(engine, step))
     to_verdict, cost = verdict or (engine.trials, engine.cost)
     return Search(
         found=tuple(
@@ -91,6 +88,14 @@ def run_culpa(
         history=tuple(history),
         proposals=tuple(proposals),
     )
+
+
+def observed(engine: Engine, step: Proposal) -> Observation:
+    """One trial on the engine, as search may know of it."""
+    outcome = engine.run(step.configuration)
+    signature = {Outcome.FAIL: _HUNTED, Outcome.OTHER: _ANOTHER}.get(outcome)
+    reason = {Outcome.OTHER: "another failure", Outcome.UNTESTABLE: "can't be tested"}.get(outcome, "")
+    return Observation(step.configuration, outcome, step.purpose, signature, reason)
 
 
 def _likeliest(case: Case, strategy: Strategy, history: list[Observation]) -> tuple[float, bool]:

@@ -25,6 +25,7 @@ from benchmarks.search.measure import FLAT_TWIN, OWN, Record, Row, judged, measu
 from benchmarks.search.others import run_peer
 from benchmarks.search.plot import calibration_svg
 from benchmarks.search.simulate import KINDS, Kind, make_case
+from benchmarks.search.speed import choice_seconds
 from benchmarks.search.table import goals, table
 
 FLAT = Row("flat", 8, 2)
@@ -280,3 +281,9 @@ def test_what_cannot_be_run_is_refused_in_a_line(
 def test_every_kind_can_be_measured(kind: Kind) -> None:
     one = measure(Row(kind, 8, 1), 0)
     assert one.methods[OWN]["trials"] > 1
+
+
+def test_every_choice_is_timed() -> None:
+    seconds = choice_seconds(1, 1.0, factors=8)
+    assert len(seconds) > 5
+    assert all(0.0 <= one < 5.0 for one in seconds)

@@ -3,10 +3,10 @@
 Formulas: transformers, modeling_qwen3_next.py (Qwen3NextAttention): per-head zero-centred norm of q and k, partial
 rotary embedding, softmax(q kᵀ / sqrt(head dim)) v, times sigmoid(gate). The softmax of prefill goes tile by tile with
 running maximum and sum (Milakov, Gimelshein, https://arxiv.org/abs/1805.02867; Dao et al., FlashAttention,
-https://arxiv.org/abs/2205.14135). Where the norms bound every score, no maximum is needed (`_NO_MAXIMUM`).
+https://arxiv.org/abs/2205.14135).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -18,11 +18,14 @@ from culpa_lab.model.rotary import RotaryTables, rotate
 from culpa_lab.model.weights import AttentionWeights
 
 QUERY_TILE = 256
-KEY_TILE = 512
+KEY_TILE = 256
+_SCORES = 131_072
+"""Scores that are worked on at once: half a megabyte, inside a core's second-level cache."""
 _ROWS = 512
 """Tokens that are projected at once."""
-_NO_MAXIMUM = 40.0
-"""exp(±40) and a sum of millions of them are far inside float32."""
+_ROOM = 1024
+_SLACK = np.float32(40)
+"""exp(40) and sums of millions of it are far inside float32; exp(-40) is nothing beside 1."""
 
 
 class KeyValueCache(Protocol):
@@ -120,62 +123,71 @@ def _project(
 def _gather(
     pages: Iterable[tuple[Array, Array]], w: AttentionWeights, workspace: Workspace
 ) -> tuple[Array, Array, int]:
-    """Keys [kv heads, tokens, dim] and values [kv heads, tokens, dim + 1], a column of ones behind them."""
+    """Keys [kv heads, tokens, dim + 1], a column of ones behind them, and values [kv heads, dim, tokens]."""
     listed = list(pages)
     total = sum(len(k) for k, _ in listed)
     # Rounded up, so that a growing context does not make new scratch each time.
-    room = -(-total // KEY_TILE) * KEY_TILE
-    keys = workspace.array("attention.keys", w.kv_heads, room, w.head_dim)
-    values = workspace.array("attention.values", w.kv_heads, room, w.head_dim + 1)
+    room = -(-total // _ROOM) * _ROOM
+    keys = workspace.array("attention.keys", w.kv_heads, room, w.head_dim + 1)
+    values = workspace.array("attention.values", w.kv_heads, w.head_dim, room)
     at = 0
     for k, v in listed:
-        keys[:, at : at + len(k)] = k.swapaxes(0, 1)
-        values[:, at : at + len(k), :-1] = v.swapaxes(0, 1)
+        keys[:, at : at + len(k), :-1] = k.swapaxes(0, 1)
+        values[:, :, at : at + len(k)] = v.transpose(1, 2, 0)
         at += len(k)
-    # The product with the ones is the softmax's sum.
-    values[:, :, -1] = 1
+    keys[:, :, -1] = 1
     return keys, values, total
 
 
 def _attend_tile(
     queries: Array, keys: Array, values: Array, position: int, w: AttentionWeights, workspace: Workspace
 ) -> None:
-    """Attention of consecutive queries [T, heads, dim], the first at `position`, written over them."""
-    steps = len(queries)
-    each = w.heads // w.kv_heads
-    # Keys are rows and queries columns, so that maxima run over rows.
-    turned = queries.reshape(steps, w.kv_heads, each, w.head_dim).transpose(1, 2, 3, 0)
-    weighed = workspace.array("attention.weighed", w.kv_heads, each, w.head_dim + 1, steps)
+    """Attention of consecutive queries [T, heads, dim], the first at `position`, written over them.
+
+    Keys are rows, and columns are queries of all heads that share them. A query's last row holds minus its reference,
+    which the keys' ones subtract within the product. The reference is a score that was found, at most `_SLACK` below
+    the highest so far: enough for float32, and seldom moved.
+    """
+    steps, each, dim = len(queries), w.heads // w.kv_heads, w.head_dim
+    columns = each * steps
+    turned = workspace.array("attention.turned", w.kv_heads, dim + 1, each, steps)
+    turned[:, :dim] = queries.reshape(steps, w.kv_heads, each, dim).transpose(1, 3, 2, 0)
+    turned[:, dim] = 0
+    lowered = turned.reshape(w.kv_heads, dim + 1, columns)
+    weighed = workspace.array("attention.weighed", w.kv_heads, dim, columns)
+    total = workspace.array("attention.total", w.kv_heads, 1, columns)
     part = workspace.array("attention.part", *weighed.shape)
-    weighed.fill(0)
-    highest: Array | None = None
-    for first, last in _tiles(position + steps):
-        scores = workspace.array("attention.scores", w.kv_heads, each, last - first, steps)
-        np.matmul(keys[:, None, first:last], turned, scores)
+    tile = max(64, min(KEY_TILE, _SCORES // (w.kv_heads * columns)))
+    for first in range(0, position + steps, tile):
+        last = min(first + tile, position + steps)
+        scores = workspace.array("attention.scores", w.kv_heads, last - first, columns)
+        np.matmul(keys[:, first:last], lowered, scores)
         if last - 1 > position:
-            hidden = np.arange(first, last)[:, None] > np.arange(position, position + steps)
-            np.copyto(scores, -np.inf, where=hidden)
-        if w.score_bound > _NO_MAXIMUM:
-            highest = _subtract_maximum(scores, highest, weighed)
+            hidden = np.arange(first, last)[:, None, None] > np.arange(position, position + steps)
+            np.copyto(scores.reshape(w.kv_heads, last - first, each, steps), -np.inf, where=hidden)
+        above = scores.max(axis=1, keepdims=True)
+        highest = above.max()
+        if first == 0 or highest > _SLACK:
+            rise = above if first == 0 else np.maximum(above, 0)
+            np.subtract(scores, rise, scores)
+            lowered[:, dim:] -= rise
+            if first:
+                shrink = np.exp(-rise)
+                np.multiply(weighed, shrink, weighed)
+                np.multiply(total, shrink, total)
+        elif highest < -_SLACK:
+            # All of this tile together is less than what rounding leaves of a weight of 1.
+            continue
         np.exp(scores, scores)
-        np.matmul(values[:, None, first:last].swapaxes(-1, -2), scores, part)
-        np.add(weighed, part, weighed)
-    np.divide(weighed[:, :, :-1], weighed[:, :, -1:], turned)
-
-
-def _tiles(total: int) -> Iterator[tuple[int, int]]:
-    for first in range(0, total, KEY_TILE):
-        yield first, min(first + KEY_TILE, total)
-
-
-def _subtract_maximum(scores: Array, highest: Array | None, weighed: Array) -> Array:
-    """Scores less their running maximum, in place; what was weighed by an older maximum is brought to the new one."""
-    found: Array = scores.max(axis=-2, keepdims=True)
-    if highest is not None:
-        np.maximum(found, highest, found)
-        np.multiply(weighed, np.exp(highest - found), weighed)
-    np.subtract(scores, found, scores)
-    return found
+        if first == 0:
+            np.add.reduce(scores, axis=1, out=total, keepdims=True)
+            np.matmul(values[:, :, first:last], scores, weighed)
+        else:
+            np.add(total, scores.sum(axis=1, keepdims=True), total)
+            np.add(weighed, np.matmul(values[:, :, first:last], scores, part), weighed)
+    np.divide(weighed, total, weighed)
+    by_head = weighed.reshape(w.kv_heads, dim, each, steps)
+    queries.reshape(steps, w.kv_heads, each, dim)[...] = by_head.transpose(3, 0, 2, 1)
 
 
 def _attend_each(
@@ -193,7 +205,7 @@ def _attend_each(
         if total == 0:
             result.fill(0)
             continue
-        room = -(-total // KEY_TILE) * KEY_TILE
+        room = -(-total // _ROOM) * _ROOM
         scores = workspace.array("attention.row", kv_heads, each, room)[:, :, :total]
         query = q[row].reshape(kv_heads, each, dim)
         at = 0

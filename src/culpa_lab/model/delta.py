@@ -24,17 +24,16 @@ from culpa_lab.model.arrays import Array
 from culpa_lab.model.launch import Launch, Workspace, eager
 
 CHUNK = 32
-"""Steps of a chunk. Twice `_BASE` or a power of two times it."""
-_BASE = 16
+"""Steps of a chunk: 4 times a power of two."""
 
 
 class Steps(NamedTuple):
-    """What a segment of T steps does to one request's memory.
+    """What a segment of T steps does to one request's memory. Time is the last axis, so that it is what vectorises.
 
     Attributes:
-        q, k: [T, key heads, key dim], already normalised and scaled.
-        v: [T, value heads, value dim]; value heads are a multiple of key heads, neighbours share one.
-        log_decay, strength: [T, value heads]: g <= 0 and b.
+        q, k: [key heads, key dim, T], already normalised and scaled.
+        v: [value heads, value dim, T]; value heads are a multiple of key heads, neighbours share one.
+        log_decay, strength: [value heads, T]: g <= 0 and b.
     """
 
     q: Array
@@ -79,52 +78,43 @@ def delta_step(
     launch(np.matmul, q[:, :, None, None, :], memory, out.reshape(read.shape))
 
 
-def invert_unit_lower(a: Array) -> Array:
-    """(I + tril(A, -1))⁻¹ of [..., C, C], C = 16 · 2ⁿ. What stands on and above the diagonal does not count.
+def invert_unit_lower(n: Array, workspace: Workspace) -> Array:
+    """(I - N)⁻¹ of strictly lower triangular N [..., C, C], C = 4 · 2ᵐ; what stands on and above its diagonal does
+    not count.
 
-    By doubling: with T the inverse of the diagonal blocks of size s and L what joins two of them,
-    T - T L T is the inverse of the diagonal blocks of size 2s. Powers of A are never formed: their entries grow
-    like binomial coefficients where keys repeat, although the inverse stays small.
+    By forward substitution in diagonal blocks of 4, then by doubling: with P and Q the inverses of two neighbouring
+    blocks and R what joins them, the inverse of both is [[P, 0], [Q R P, Q]]. Powers of N are never formed: their
+    entries grow like binomial coefficients where keys repeat, although the inverse stays small.
     """
-    size = a.shape[-1]
-    lead = a.shape[:-2]
-    blocks = size // _BASE
-    small = np.empty((*lead, blocks, _BASE, _BASE), np.float32)
-    for block in range(blocks):
-        rows = slice(block * _BASE, (block + 1) * _BASE)
-        small[..., block, :, :] = a[..., rows, rows]
-    inverse: Array = np.subtract(_IDENTITY, small * _JOINS[0], dtype=np.float32)
-    for joins in _JOINS[1:]:
-        inverse -= inverse @ ((small * joins) @ inverse)
-    if blocks == 1:
-        single: Array = inverse[..., 0, :, :]
-        return single
-    whole: Array = np.zeros(a.shape, dtype=np.float32)
-    for block in range(blocks):
-        rows = slice(block * _BASE, (block + 1) * _BASE)
-        whole[..., rows, rows] = inverse[..., block, :, :]
-    width = _BASE
-    while width < size:
-        for first in range(0, size, 2 * width):
-            upper, lower = slice(first, first + width), slice(first + width, first + 2 * width)
-            joined = whole[..., lower, lower] @ (a[..., lower, upper] @ whole[..., upper, upper])
-            np.negative(joined, whole[..., lower, upper])
+    inverse = workspace.array("delta.inverse", *n.shape)
+    inverse[...] = np.eye(n.shape[-1], dtype=np.float32)
+    done, given = _diagonal_blocks(inverse, 4), _diagonal_blocks(n, 4)
+    for row in range(1, 4):
+        for column in range(row):
+            entry = done[..., row, column]
+            entry[...] = given[..., row, column]
+            for between in range(column + 1, row):
+                entry += given[..., row, between] * done[..., between, column]
+    width = 4
+    while width < n.shape[-1]:
+        done, given = _diagonal_blocks(inverse, 2 * width), _diagonal_blocks(n, 2 * width)
+        joined = given[..., width:, :width] @ done[..., :width, :width]
+        np.matmul(done[..., width:, width:], joined, done[..., width:, :width])
         width *= 2
-    return whole
+    return inverse
 
 
-def _joins(width: int) -> Array:
-    """What joins two neighbouring diagonal blocks of that width: ones below the diagonal, in blocks of 2 · width."""
-    row, column = np.indices((_BASE, _BASE))
-    same = row // (2 * width) == column // (2 * width)
-    joining = same & (row // width % 2 == 1) & (column // width % 2 == 0)
-    return np.asarray(joining, np.float32)
+def _diagonal_blocks(matrices: Array, width: int) -> Array:
+    """The diagonal blocks [..., C / width, width, width] of [..., C, C], a view."""
+    *lead, size, _ = matrices.shape
+    *steps, row, column = matrices.strides
+    return np.lib.stride_tricks.as_strided(
+        matrices, (*lead, size // width, width, width), (*steps, width * (row + column), row, column)
+    )
 
 
-_IDENTITY = np.eye(_BASE, dtype=np.float32)
-_JOINS = tuple(_joins(width) for width in (1, 2, 4, 8))
-_LOWER = np.tril(np.ones((CHUNK, CHUNK), np.float32))
-_ABOVE = np.where(_LOWER > 0, np.float32(0), np.float32(-np.inf))
+_UPPER = np.triu(np.ones((CHUNK, CHUNK), np.float32))
+_BELOW = np.where(_UPPER > 0, np.float32(0), np.float32(-np.inf))
 _FACTORABLE = np.float32(-40.0)
 
 
@@ -132,84 +122,102 @@ def delta_chunks(steps: Steps, state: Array, out: Array, workspace: Workspace) -
     """A segment of one request.
 
     Args:
-        steps: the segment's inputs.
+        steps: the segment's inputs, T a multiple of `CHUNK`. Steps with k = 0, b = 0 and g = 0 change nothing, a
+            shorter segment is padded with them.
         state: [value heads, key dim, value dim]; read first, overwritten with the state after the segment.
-        out: [T, value heads, value dim].
+        out: [value heads, value dim, T].
     """
-    length = len(out)
-    full = length - length % CHUNK
-    if full:
-        _whole_chunks(Steps(*(array[:full] for array in steps)), state, out[:full], workspace)
-    if full < length:
-        # Steps of k = 0, b = 0 and g = 0 change nothing: the rest is padded to a chunk with them.
-        rest = length - full
-        padded = [
-            workspace.array(f"delta.pad.{name}", CHUNK, *array.shape[1:])
-            for name, array in zip(Steps._fields, steps, strict=True)
-        ]
-        for room, array in zip(padded, steps, strict=True):
-            room[:rest] = array[full:]
-            room[rest:] = 0
-        result = workspace.array("delta.pad.out", CHUNK, *out.shape[1:])
-        _whole_chunks(Steps(*padded), state, result, workspace)
-        out[full:] = result[:rest]
-
-
-def _whole_chunks(steps: Steps, state: Array, out: Array, workspace: Workspace) -> None:
-    q, k, v, log_decay, strength = steps
-    key_heads, key_dim = q.shape[1:]
-    value_heads, value_dim = v.shape[1:]
-    count = len(q) // CHUNK
-    each = value_heads // key_heads
-    # Axes from here on: key head, value head of that key head, chunk, step, dim.
-    head = (key_heads, each, count)
-    q = q.reshape(count, CHUNK, key_heads, 1, key_dim).transpose(2, 3, 0, 1, 4)
-    k = k.reshape(count, CHUNK, key_heads, 1, key_dim).transpose(2, 3, 0, 1, 4)
-    v = v.reshape(count, CHUNK, key_heads, each, value_dim).transpose(2, 3, 0, 1, 4)
-    out = out.reshape(count, CHUNK, key_heads, each, value_dim).transpose(2, 3, 0, 1, 4)
-    b = strength.reshape(count, CHUNK, key_heads, each).transpose(2, 3, 0, 1)[..., None]
-    g = workspace.array("delta.g", *head, CHUNK)
-    np.cumsum(log_decay.reshape(count, CHUNK, key_heads, each).transpose(2, 3, 0, 1), axis=-1, out=g)
-    since_start = np.exp(g)[..., None]
-    decayed_q = np.multiply(q, since_start, workspace.array("delta.q", *head, CHUNK, key_dim))
-    right = workspace.array("delta.right", *head, CHUNK, key_dim + value_dim)
-    written = np.multiply(k, since_start * b, right[..., :key_dim])
-    np.multiply(v, b, right[..., key_dim:])
-    system = workspace.array("delta.system", *head, CHUNK, CHUNK)
-    within = workspace.array("delta.within", *head, CHUNK, CHUNK)
-    to_end = workspace.array("delta.to_end", *head, CHUNK, key_dim)
-    if g[..., -1].min() >= _FACTORABLE:
+    q, k, v = (_by_head(array, steps.q.shape[0], len(steps.v)) for array in steps[:3])
+    key_heads, each, key_dim, length = *v.shape[:2], *q.shape[2:]
+    value_dim, count = v.shape[2], length // CHUNK
+    head = (key_heads, each)
+    # G, and what is made of it, per step: [key heads, value heads of it, 1, T].
+    g = workspace.array("delta.g", *head, 1, length)
+    np.cumsum(steps.log_decay.reshape(-1, CHUNK), axis=-1, out=g.reshape(-1, CHUNK))
+    b = steps.strength.reshape(g.shape)
+    since_start = np.exp(g, workspace.array("delta.since_start", *g.shape))
+    ends = g.reshape(*head, count, CHUNK)[..., -1:]
+    decayed_q = np.multiply(q, since_start, workspace.array("delta.q", *head, key_dim, length))
+    # The inverse's minus is in here: -diag(b exp(G)) K, hence -W.
+    right = workspace.array("delta.right", *head, key_dim + value_dim, length)
+    written = right[:, :, :key_dim]
+    np.multiply(k, np.multiply(since_start, np.negative(b)), written)
+    np.multiply(v, b, right[:, :, key_dim:])
+    turned = workspace.array("delta.turned", *head, key_dim, length)
+    # From here on in chunks: [..., chunk, dim, step]; `system` and `within` transposed: [..., chunk, j, i].
+    system = workspace.array("delta.system", *head, count, CHUNK, CHUNK)
+    within = workspace.array("delta.within", *system.shape)
+    if ends.min() >= _FACTORABLE:
         # exp(G[i] - G[j]) as exp(G[i]) exp(-G[j]): neither factor leaves float32, so both go into the vectors.
-        np.multiply(k, np.exp(-g)[..., None], to_end)
-        turned = to_end.swapaxes(-1, -2)
-        np.matmul(written, turned, system)
-        np.matmul(decayed_q, turned, within)
-        np.multiply(within, _LOWER, within)
-        np.multiply(to_end, since_start[..., -1:, :], to_end)
+        np.multiply(k, np.exp(-g), turned)
+        chunks = _chunks(turned)
+        np.matmul(chunks.swapaxes(-1, -2), _chunks(written), system)
+        np.matmul(chunks.swapaxes(-1, -2), _chunks(decayed_q), within)
+        np.multiply(within, _UPPER, within)
+        to_end = np.multiply(chunks, np.exp(ends)[..., None], chunks)
     else:
-        np.add(g[..., :, None] - g[..., None, :], _ABOVE, within)
-        np.exp(within, within)
-        np.multiply(k @ k.swapaxes(-1, -2), within, system)
-        np.multiply(system, b, system)
-        np.multiply(q @ k.swapaxes(-1, -2), within, within)
-        np.multiply(k, np.exp(g[..., -1:] - g)[..., None], to_end)
-    both = np.matmul(invert_unit_lower(system), right, workspace.array("delta.both", *right.shape))
-    carried = np.matmul(
-        to_end.swapaxes(-1, -2), both, workspace.array("delta.carried", *head, key_dim, key_dim + value_dim)
+        by_chunk = g.reshape(*head, count, CHUNK)
+        decay = workspace.array("delta.decay", *system.shape)
+        np.add(by_chunk[..., None, :], _BELOW, decay)
+        np.subtract(decay, by_chunk[..., :, None], decay)
+        np.exp(decay, decay)
+        np.multiply(_chunks(k).swapaxes(-1, -2) @ _chunks(q), decay, within)
+        np.multiply(decay, np.negative(b).reshape(*head, count, 1, CHUNK), decay)
+        np.multiply(_chunks(k).swapaxes(-1, -2) @ _chunks(k), decay, system)
+        np.multiply(k, np.exp(ends - by_chunk).reshape(g.shape), turned)
+        to_end = _chunks(turned)
+    # -Wᵀ above Uᵀ.
+    both = np.matmul(
+        _chunks(right),
+        invert_unit_lower(system.swapaxes(-1, -2), workspace).swapaxes(-1, -2),
+        workspace.array("delta.both", *head, count, key_dim + value_dim, CHUNK),
     )
-    turn = workspace.array("delta.turn", *head, key_dim, key_dim)
-    np.multiply(np.eye(key_dim, dtype=np.float32), since_start[..., -1:, :], turn)
-    np.subtract(turn, carried[..., :key_dim], turn)
-    starts = workspace.array("delta.starts", count + 1, key_heads, each, key_dim, value_dim)
-    starts[0] = state.reshape(starts.shape[1:])
-    turn, add = np.moveaxis(turn, 2, 0), np.moveaxis(carried[..., key_dim:], 2, 0)
+    # Mᵀ above Nᵀ.
+    carried = np.matmul(
+        both,
+        to_end.swapaxes(-1, -2),
+        workspace.array("delta.carried", *head, count, key_dim + value_dim, key_dim),
+    )
+    carried[..., :key_dim, :] += np.eye(key_dim, dtype=np.float32) * np.exp(ends)[..., None]
+    memory = _scan(carried, state, workspace)
+    new = np.matmul(
+        memory, both[..., :key_dim, :], workspace.array("delta.new", *head, count, value_dim, CHUNK)
+    )
+    np.add(both[..., key_dim:, :], new, new)
+    read = np.matmul(memory, _chunks(decayed_q), workspace.array("delta.read", *new.shape))
+    np.add(read, new @ within, _chunks(out.reshape(*head, value_dim, length)))
+
+
+def _scan(carried: Array, state: Array, workspace: Workspace) -> Array:
+    """S <- M S + N from chunk to chunk; `state` becomes the last one.
+
+    Args:
+        carried: [key heads, value heads of it, chunks, key dim + value dim, key dim]: Mᵀ above Nᵀ.
+
+    Returns:
+        Sᵀ at each chunk's start: [key heads, value heads of it, chunks, value dim, key dim].
+    """
+    key_heads, each, count, _, key_dim = carried.shape
+    value_dim = carried.shape[3] - key_dim
+    # An identity below each S: [M N] times that is one product a chunk.
+    starts = workspace.array("delta.starts", count + 1, key_heads, each, key_dim + value_dim, value_dim)
+    starts[..., key_dim:, :] = np.eye(value_dim, dtype=np.float32)
+    starts[0, ..., :key_dim, :] = state.reshape(key_heads, each, key_dim, value_dim)
+    step = np.moveaxis(carried, 2, 0).swapaxes(-1, -2)
+    memory = starts[..., :key_dim, :]
     for chunk in range(count):
-        np.matmul(turn[chunk], starts[chunk], starts[chunk + 1])
-        np.add(starts[chunk + 1], add[chunk], starts[chunk + 1])
-    state.reshape(starts.shape[1:])[...] = starts[count]
-    memory = np.moveaxis(starts[:count], 0, 2)
-    new = workspace.array("delta.new", *head, CHUNK, value_dim)
-    np.matmul(both[..., :key_dim], memory, new)
-    np.subtract(both[..., key_dim:], new, new)
-    read = np.matmul(decayed_q, memory, workspace.array("delta.read", *head, CHUNK, value_dim))
-    np.add(read, np.matmul(within, new), out)
+        np.matmul(step[chunk], starts[chunk], memory[chunk + 1])
+    state.reshape(memory.shape[1:])[...] = memory[count]
+    return np.moveaxis(memory[:count], 0, 2).swapaxes(-1, -2)
+
+
+def _by_head(array: Array, key_heads: int, value_heads: int) -> Array:
+    """[heads, dim, T] as [key heads, value heads of it or 1, dim, T]."""
+    if len(array) == key_heads != value_heads:
+        return array[:, None]
+    return array.reshape(key_heads, len(array) // key_heads, *array.shape[1:])
+
+
+def _chunks(array: Array) -> Array:
+    """[..., dim, T] as [..., chunk, dim, step], a view."""
+    return np.moveaxis(array.reshape(*array.shape[:-1], -1, CHUNK), -2, -3)

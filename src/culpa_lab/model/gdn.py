@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from culpa_lab.model.arrays import Array
-from culpa_lab.model.delta import Steps, delta_chunks, delta_step
+from culpa_lab.model.delta import CHUNK, Steps, delta_chunks, delta_step
 from culpa_lab.model.launch import Launch, Workspace, eager
 from culpa_lab.model.norm import L2_EPSILON, half_sigmoid, half_silu, rms_norm
 from culpa_lab.model.weights import GdnWeights
@@ -53,30 +53,50 @@ def gdn_prefill(
 
 
 def _tile(x: Array, w: GdnWeights, conv_state: Array, state: Array, out: Array, workspace: Workspace) -> None:
+    """Time is the last axis here: [channel, step]. Padded to whole chunks with steps that change nothing."""
     steps = len(x)
+    padded = -(-steps // CHUNK) * CHUNK
     before = w.kernel - 1
-    value_dim = w.value_heads * w.value_dim
-    projected = workspace.array("gdn.projected", before + steps, w.in_proj.shape[1])
-    projected[:before, : w.channels] = conv_state.T
-    np.matmul(x, w.in_proj, projected[before:])
-    conv_state[...] = projected[steps:, : w.channels].T
-    mixed = workspace.array("gdn.mixed", steps, w.channels + value_dim)
+    width, value_dim = w.channels, w.value_heads * w.value_dim
+    projected = workspace.array("gdn.projected", width, before + steps)
+    mixed = workspace.array("gdn.mixed", width + value_dim, padded)
     scratch = workspace.array("gdn.scratch", *mixed.shape)
-    convolved, product = mixed[:, : w.channels], scratch[:, : w.channels]
-    np.multiply(projected[:steps, : w.channels], w.conv_by_step[0], convolved)
+    projected[:, :before] = conv_state
+    np.matmul(w.in_proj[:, :width].T, x.T, projected[:, before:])
+    np.matmul(w.in_proj[:, width : width + value_dim].T, x.T, mixed[width:, :steps])
+    conv_state[...] = projected[:, steps:]
+    convolved, product = mixed[:width, :steps], scratch[:width, :steps]
+    np.multiply(projected[:, :steps], w.conv[:, :1], convolved)
     for shift in range(1, w.kernel):
-        np.multiply(projected[shift : shift + steps, : w.channels], w.conv_by_step[shift], product)
+        np.multiply(projected[:, shift : shift + steps], w.conv[:, shift : shift + 1], product)
         np.add(convolved, product, convolved)
-    mixed[:, w.channels :] = projected[before:, w.channels : w.channels + value_dim]
+    mixed[:, steps:] = 0
     half_silu(mixed, scratch, mixed)
-    q, k, v, z = _split(mixed, w)
-    _unit_length(mixed, w, workspace, eager)
-    strength, decay = _gates(projected[before:], w, workspace, eager)
-    read = workspace.array("gdn.read", *v.shape)
-    delta_chunks(Steps(q, k, v, decay, strength), state, read, workspace)
-    rms_norm(read, w.norm, read, workspace)
-    np.multiply(read, z, read)
-    np.matmul(read.reshape(steps, value_dim), w.out_proj, out)
+    keys = 2 * w.key_heads * w.key_dim
+    both = mixed[:keys].reshape(2 * w.key_heads, w.key_dim, padded)
+    squares = np.multiply(both, both, scratch[:keys].reshape(both.shape))
+    length = np.add.reduce(squares, axis=1, keepdims=True)
+    np.sqrt((length + np.float32(L2_EPSILON)) * w.query_scale[..., None], length)
+    np.divide(both, length, both)
+    v = mixed[keys:width].reshape(w.value_heads, w.value_dim, padded)
+    gates = workspace.array("gdn.gates", 2 * w.value_heads, padded)
+    gates[:, steps:] = 0
+    np.matmul(w.in_proj[:, width + value_dim :].T, x.T, gates[:, :steps])
+    strength, decay = gates[: w.value_heads], gates[w.value_heads :]
+    half_sigmoid(strength)
+    np.add(decay, w.dt_bias[:, None], decay)
+    np.logaddexp(decay, np.float32(0), decay)
+    np.multiply(decay, w.decay_rate[:, None], decay)
+    gates[:, steps:] = 0
+    read = workspace.array("gdn.read", w.value_heads, w.value_dim, padded)
+    delta_chunks(Steps(both[: w.key_heads], both[w.key_heads :], v, decay, strength), state, read, workspace)
+    squares = np.multiply(read, read, scratch[:value_dim].reshape(read.shape))
+    length = np.add.reduce(squares, axis=1, keepdims=True)
+    np.sqrt(length + w.norm.epsilon, length)
+    np.divide(read, length, read)
+    np.multiply(read, w.norm.gain[:, None], read)
+    np.multiply(read, mixed[width:].reshape(read.shape), read)
+    np.matmul(read.reshape(value_dim, padded)[:, :steps].T, w.out_proj, out)
 
 
 def gdn_decode(

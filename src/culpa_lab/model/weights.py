@@ -24,7 +24,6 @@ class GdnWeights:
     Attributes:
         in_proj: [hidden, channels + values + 2 · value heads]: q, k, v | z / 2 | b / 2 | a.
         conv: [channels, kernel], halved: what comes after it is silu.
-        conv_by_step: the same as [kernel, channels].
         dt_bias, decay_rate: [value heads]; decay_rate is -exp(A_log).
         query_scale: [2 · key heads, 1]: key dim for queries, 1 for keys.
         norm: the gated norm over a head's values.
@@ -33,7 +32,6 @@ class GdnWeights:
 
     in_proj: Array
     conv: Array
-    conv_by_step: Array
     dt_bias: Array
     decay_rate: Array
     query_scale: Array
@@ -65,7 +63,6 @@ class AttentionWeights:
         norm: over each query and key head; its gain [query heads + key heads, head dim] holds 1 / sqrt(head dim) for
             queries.
         out_proj: [query heads · head dim, hidden]; out_bias its bias, or None.
-        score_bound: no score can be larger (Cauchy-Schwarz on normalised heads).
     """
 
     in_proj: Array
@@ -77,7 +74,6 @@ class AttentionWeights:
     kv_heads: int
     head_dim: int
     rotary_dim: int
-    score_bound: float
 
 
 @dataclass(frozen=True)
@@ -224,7 +220,6 @@ def _gdn(source: Source, config: ModelConfig, layer: str) -> GdnWeights:
     return GdnWeights(
         in_proj=np.concatenate([qkv, half * z, half * b, a], axis=1),
         conv=conv,
-        conv_by_step=np.ascontiguousarray(conv.T),
         dt_bias=source.array(f"{name}dt_bias", heads),
         decay_rate=-np.exp(source.array(f"{name}A_log", heads)),
         query_scale=scale.astype(np.float32)[:, None],
@@ -284,8 +279,6 @@ def _attention(source: Source, config: ModelConfig, layer: str) -> AttentionWeig
         kv_heads=kv_heads,
         head_dim=dim,
         rotary_dim=config.rotary_dim,
-        # A normalised head is no longer than its largest gain: x / |x| has length 1. Rotation keeps lengths.
-        score_bound=float(np.abs(gain_q).max() * np.abs(norm_k.gain).max()),
     )
 
 

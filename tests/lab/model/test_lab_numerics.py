@@ -83,16 +83,20 @@ def test_any_cut_of_a_prompt_gives_the_same(dense: Runner, cuts: Sequence[int]) 
 
 
 def drawn_steps(seed: int, length: int, decay: float, repeat: bool) -> tuple[Steps, Array]:
-    """Inputs of the delta rule as a layer makes them, and a state."""
+    """Inputs of the delta rule as a layer makes them, padded to whole chunks, and a state."""
     draw = np.random.default_rng(seed)
-    q, k = (draw.standard_normal((length, 2, 8)).astype(np.float32) for _ in range(2))
+    padded = -(-length // CHUNK) * CHUNK
+    q, k = (draw.standard_normal((2, 8, padded)).astype(np.float32) for _ in range(2))
     if repeat:
-        k[:] = k[0]
-    q, k = (one / np.linalg.norm(one, axis=-1, keepdims=True) for one in (q, k))
-    v = draw.standard_normal((length, 4, 6)).astype(np.float32)
-    log_decay = (-decay * draw.random((length, 4))).astype(np.float32)
-    strength = draw.random((length, 4)).astype(np.float32) ** np.float32(0.1 if repeat else 1.0)
-    return Steps(q, k, v, log_decay, strength), draw.standard_normal((4, 8, 6)).astype(np.float32)
+        k[:] = k[:, :, :1]
+    q, k = (one / np.linalg.norm(one, axis=1, keepdims=True) for one in (q, k))
+    v = draw.standard_normal((4, 6, padded)).astype(np.float32)
+    log_decay = (-decay * draw.random((4, padded))).astype(np.float32)
+    strength = draw.random((4, padded)).astype(np.float32) ** np.float32(0.1 if repeat else 1.0)
+    steps = Steps(q, k, v, log_decay, strength)
+    for array in steps:
+        array[..., length:] = 0
+    return steps, draw.standard_normal((4, 8, 6)).astype(np.float32)
 
 
 @settings(max_examples=60, deadline=None)
@@ -110,18 +114,23 @@ def test_the_chunked_delta_rule_equals_the_recurrent_one(
     stepped, chunked = state[None].copy(), state.copy()
     expected, found = np.zeros_like(steps.v), np.zeros_like(steps.v)
     for step in range(length):
-        q, k, v, g, b = (array[step : step + 1] for array in steps)
-        delta_step(q, k, v, np.exp(g), b, stepped, expected[step : step + 1], Workspace())
+        q, k, v, g, b = (array[None, ..., step] for array in steps)
+        read = np.zeros_like(v)
+        delta_step(q, k, v, np.exp(g), b, stepped, read, Workspace())
+        expected[..., step] = read[0]
     delta_chunks(steps, chunked, found, Workspace())
+    found, expected = found[..., :length], expected[..., :length]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=5e-5)
     np.testing.assert_allclose(chunked, stepped[0], rtol=1e-4, atol=5e-5)
 
 
-@pytest.mark.parametrize("size", [16, 32, 64])
+@pytest.mark.parametrize("size", [4, 8, 16, 32, 64])
 def test_the_inverse_is_exact_where_keys_repeat(size: int) -> None:
-    ones = np.tril(np.ones((size, size), np.float32))
-    expected = np.linalg.inv(np.eye(size) + np.tril(np.ones((size, size)), -1))
-    np.testing.assert_allclose(invert_unit_lower(ones[None])[0], expected, atol=1e-5)
+    repeated = -np.ones((1, size, size), np.float32)
+    # Powers of this one have entries like binomial coefficients, far beyond what its inverse has.
+    expected = np.linalg.inv(np.eye(size) - np.tril(repeated[0].astype(np.float64), -1))
+    found = invert_unit_lower(repeated, Workspace())[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
 
 
 def test_checkpoints_show_the_states_of_that_moment(dense: Runner) -> None:

@@ -33,7 +33,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class RowFigures:
-    """One row: the bound in bits, culpa's figures and every peer's at each of its settings, culpa's first."""
+    """One row: the bound in trials, culpa's figures and every peer's at each of its settings, culpa's first."""
 
     row: Row
     bound: float

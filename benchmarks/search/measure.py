@@ -50,7 +50,8 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """What the methods came to on one fault. `methods` maps a method (and its repeats) to its figures."""
+    """What the methods came to on one fault. `bound` is in trials, `methods` maps a method (and its repeats) to its
+    figures."""
 
     row: Row
     seed: int

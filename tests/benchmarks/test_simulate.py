@@ -4,7 +4,7 @@ from typing import get_args
 
 import pytest
 from benchmarks.search.own import run_culpa
-from benchmarks.search.simulate import KINDS, Case, Engine, Kind, make_case
+from benchmarks.search.simulate import KINDS, Case, Engine, Kind, capacity, make_case
 
 from culpa.model import Configuration, Outcome, all_safe, all_suspect
 
@@ -113,6 +113,21 @@ def test_the_bound_grows_with_the_factors_and_with_the_size_of_the_set() -> None
     bounds = [make_case("flat", n, k).bound() for n, k in ((8, 1), (16, 1), (16, 2), (32, 3))]
     assert bounds == sorted(bounds)
     assert bounds[0] == pytest.approx(4.3, abs=0.5)
+
+
+@pytest.mark.parametrize(
+    ("rate", "false_rate", "bits"), [(1.0, 0.0, 1.0), (0.5, 0.0, 0.3219), (0.9, 0.1, 0.5310)]
+)
+def test_what_a_trial_can_tell_is_the_capacity_of_its_channel(
+    rate: float, false_rate: float, bits: float
+) -> None:
+    """The Z-channel at one half holds log2(5/4) bits, the symmetric one at 0.1 holds 1 - H(0.1)."""
+    assert capacity(rate, false_rate) == pytest.approx(bits, abs=1e-4)
+
+
+def test_a_rare_failure_raises_the_bound() -> None:
+    often, rare = make_case("flat", 8, 1), make_case("flat", 8, 1, rate=0.5)
+    assert rare.bound() == pytest.approx(often.bound() / 0.3219, rel=1e-3)
 
 
 def test_culpas_search_is_counted_to_its_verdict_and_to_its_end() -> None:

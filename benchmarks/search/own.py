@@ -8,6 +8,9 @@ from culpa.search import Proposal, Strategy
 
 _HUNTED = Signature(symptom="simulated", process="worker")
 _ANOTHER = Signature(symptom="another", process="worker")
+_NEARLY = (
+    0.05  # below the asked confidence by more than this, a conclusion would claim nothing: it is not drawn
+)
 _CONFIRMING = ("sufficient", "necessary")
 
 
@@ -57,12 +60,13 @@ def run_culpa(
     beliefs: list[tuple[float, bool]] = []
     while True:
         if verdict is None and len(history) > 1:
-            conclusion = strategy.conclude(history, "the first claim ended the search")
             beliefs.append(_likeliest(case, strategy, history))
-            if any(finding.level is Level.ISOLATED for finding in conclusion.findings):
-                verdict = engine.trials, engine.cost
-                if not to_the_end:
-                    break
+            if beliefs[-1][0] > confidence - _NEARLY:
+                conclusion = strategy.conclude(history, "the first claim ended the search")
+                if any(finding.level is Level.ISOLATED for finding in conclusion.findings):
+                    verdict = engine.trials, engine.cost
+                    if not to_the_end:
+                        break
         step = strategy.next(history, engine.alive)
         if isinstance(step, Conclusion):
             conclusion = step

@@ -73,10 +73,20 @@ class BlockPool:
                     self._drop(block)
 
     def register(self, key: Key, block: int) -> None:
-        """The prefix cache knows a block from now on; an equal one that it knows already stays."""
-        if key not in self._by_key and block not in self._keys:
-            self._by_key[key] = block
-            self._keys[block] = key
+        """The prefix cache knows a block from now on, in place of an older one with the same content."""
+        if block in self._keys:
+            return
+        older = self._by_key.get(key)
+        if older is not None:
+            del self._keys[older]
+            if older in self._free:
+                self._drop(older)
+        self._by_key[key] = block
+        self._keys[block] = key
+
+    def withdraw(self, block: int) -> None:
+        """Take the memory behind a block away before the next step."""
+        self._drop(block)
 
     def forget(self) -> None:
         """Empty the prefix cache."""

@@ -152,7 +152,7 @@ class Decode:
                 return GdnState(*self._arena.split(staged[group][layers.index(number)]))
         group = next(i for i, layers in enumerate(self._arena.full) if number in layers)
         pages = self._arena.keys_and_values(number)
-        return [PagedCache(self._device, pages, row, self._hooks) for row in inputs.rows[group]]
+        return [PagedCache(self._device, pages, row) for row in inputs.rows[group]]
 
 
 def _gather(device: Device, pages: Array, blocks: Indices, out: Array) -> None:

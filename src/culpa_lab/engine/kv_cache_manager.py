@@ -92,12 +92,16 @@ class KVCacheManager:
             saves = self.pool.allocate(len(self._gdn)) or []
             if saves:
                 request.saves.append((boundary, saves))
+        in_prompt = start < len(request.new.prompt)
+        begins = start == 0 or (in_prompt and not self._hooks.continues(start, self.block_size))
+        if start == 0 and not self._align:
+            begins = False  # the state block was cleared when it was given out: every piece continues
         rows = []
         for i, run in enumerate(request.states):
-            if start == 0:
-                source = 0 if self._align else run
-            elif start == request.cached and request.sources:
+            if start == request.cached and request.sources:
                 source = request.sources[i]
+            elif begins and self._hooks.resumes_clean(request.preemptions):
+                source = 0
             else:
                 source = run
             rows.append(StateRow(run, source, saves[i] if saves else 0))
@@ -157,8 +161,9 @@ class KVCacheManager:
             states = [self.pool.find(self._state_key(request, group, boundary)) for group in self._gdn]
             if None not in states:
                 best = boundary, [block for block in states if block is not None]
+        restored = self._hooks.restored(best[1])
         count = best[0] // self.block_size
-        return best[0], [table[:count] for table in pages], best[1]
+        return best[0], [table[:count] for table in pages], restored
 
     def _state_key(self, request: Request, group: int, boundary: int) -> Key:
         digest = request.block_hash(boundary // self.block_size - 1, self.block_size)

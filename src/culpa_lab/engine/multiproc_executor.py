@@ -84,7 +84,7 @@ class WorkerProc:
         if self._links.next is not None:
             # Nothing leaves a poisoned device: the stage after this one waits in vain.
             if sampled is not None:
-                self._stage.hooks.send(self._links.next, step.number)
+                self._stage.hooks.send(self._links.next, step)
             return
         self._stage.device.synchronize()
         assert sampled is not None

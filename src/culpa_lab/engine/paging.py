@@ -7,7 +7,6 @@ import numpy as np
 import numpy.typing as npt
 
 from culpa_lab.engine.device import Device
-from culpa_lab.engine.hooks import Hooks
 
 Array = npt.NDArray[np.float32]
 
@@ -26,12 +25,11 @@ class TableRow:
 class PagedCache:
     """The model's view of one layer's cache of one request (`culpa_lab.model.KeyValueCache`)."""
 
-    def __init__(self, device: Device, pages: Array, row: TableRow, hooks: Hooks) -> None:
+    def __init__(self, device: Device, pages: Array, row: TableRow) -> None:
         self._device = device
         self._pages = pages  # [block, 2, block size, kv heads, head dim]
         self._block_size = pages.shape[2]
         self._row = row
-        self._hooks = hooks
         self._written = 0
 
     def write(self, k: Array, v: Array, /) -> None:
@@ -59,7 +57,7 @@ class PagedCache:
         row, size = self._row, self._block_size
         if row.start < 0:
             return
-        total = self._hooks.visible_tokens(row.start + self._written, size)
+        total = row.start + self._written
         self._written = 0
         columns = -(-total // size)
         blocks = row.table[:columns]

@@ -164,9 +164,7 @@ class Prefill:
             for group, layers in enumerate(self._arena.full):
                 if number in layers:
                     pages = self._arena.keys_and_values(number)
-                    calls.append(
-                        attention(weights, PagedCache(self._device, pages, inputs.rows[group], Hooks()))
-                    )
+                    calls.append(attention(weights, PagedCache(self._device, pages, inputs.rows[group])))
         return inputs, calls
 
     def _bind(self, inputs: PieceInputs, group: int, continues: bool, hooks: Hooks) -> StateBinding:

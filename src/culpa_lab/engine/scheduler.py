@@ -192,7 +192,8 @@ class Scheduler:
         if sample:
             request.placeholders += 1
             request.sampled_by = self._number
-        self._hooks.scheduled(self.cache, request, sample and segment.output + 1 >= self._longest(request))
+        left = self._longest(request) - request.outputs - request.placeholders
+        self._hooks.scheduled(self.cache, request, left)
         return segment
 
     def _preempt(self, request: Request, segments: list[Segment]) -> None:

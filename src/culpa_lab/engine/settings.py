@@ -13,7 +13,7 @@ from culpa_lab.engine.cache_groups import default_partition
 from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.errors import BadLaunch
 from culpa_lab.engine.planning import unified_block_size
-from culpa_lab.faults.registry import FAULTS
+from culpa_lab.faults.registry import FAULTS, configured
 from culpa_lab.model import ModelConfig
 
 PARTITION_VARIABLE = "VLLM_PP_LAYER_PARTITION"
@@ -85,7 +85,7 @@ def resolve(
         kernel_log=Path(arguments.kernel_log).absolute() if arguments.kernel_log else None,
         launch_blocking=environment.get("CULPA_LAUNCH_BLOCKING", "0") not in ("", "0"),
     )
-    return config, model
+    return configured(config), model
 
 
 def _partition(model: ModelConfig, stages: int, environment: Mapping[str, str]) -> tuple[int, ...]:

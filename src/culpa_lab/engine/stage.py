@@ -10,11 +10,12 @@ from culpa_lab.engine.cache_groups import FULL, cache_groups
 from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.decode import Decode
 from culpa_lab.engine.device import Device
-from culpa_lab.engine.errors import KernelFault
+from culpa_lab.engine.errors import KernelFault, OutOfMemoryError
 from culpa_lab.engine.hand_off import HandOff
 from culpa_lab.engine.hooks import Hooks
 from culpa_lab.engine.kernel_log import KernelLog
 from culpa_lab.engine.logs import log
+from culpa_lab.engine.planning import DEVICE_BYTES
 from culpa_lab.engine.prefill import Prefill
 from culpa_lab.engine.regroup import regrouped
 from culpa_lab.engine.sampler import choose, report
@@ -77,6 +78,8 @@ class Stage:
         self._arena = Arena(
             model, self._groups, (self._first, self._last), config.block_size, blocks, self.device
         )
+        # What gpu_memory_utilization leaves, as planned; an override of the number of blocks does not change it.
+        self._spare_bytes = int((1 - config.gpu_memory_utilization) * DEVICE_BYTES)
         if not config.enable_prefix_caching:
             self._arena.map_all()
         max_blocks = -(-config.max_model_len // config.block_size)
@@ -104,8 +107,9 @@ class Stage:
         for start in (0, 2):
             rows = tuple(StateRow(run, run if start else 0) for run in states)
             pieces.append(Segment("warm-up", 0, (0, 0), start, 2, tables, rows, False, False))
-        for segment in pieces:
-            self._prefill.run(segment, np.zeros((2, self._model.hidden_size), np.float32))
+        with np.errstate(all="ignore"):
+            for segment in pieces:
+                self._prefill.run(segment, np.zeros((2, self._model.hidden_size), np.float32))
         if self._config.prefill_graphs:
             for segment in pieces:
                 self._prefill.capture(segment)
@@ -147,12 +151,24 @@ class Stage:
             self._save_decoded(segments[:decodes])
         at = decodes
         for segment in segments[decodes:]:
+            self._reserve(segment)
             self._prefill.run(segment, x[at : at + segment.count])
             at += segment.count
         if outputs is not None:
-            self.hooks.hand_on(outputs, step.number, x)
+            self.hooks.hand_on(self.rank, outputs, step, x)
             return ()
         return self._sample(step, x)
+
+    def _reserve(self, segment: Segment) -> None:
+        """Take the memory that attention over a piece needs. Raises OutOfMemoryError if there is not as much."""
+        captured = self._config.prefill_graphs
+        needed = self.hooks.scores(self.rank, captured, segment.count, segment.start + segment.count)
+        if needed <= self._spare_bytes:
+            return
+        raise OutOfMemoryError(
+            f"CUDA out of memory. Tried to allocate {needed / (1 << 20):.2f} MiB. GPU {self.rank} has a total capacity "
+            f"of {DEVICE_BYTES / (1 << 20):.2f} MiB of which {self._spare_bytes / (1 << 20):.2f} MiB is free."
+        )
 
     def _zero(self, step: Step) -> None:
         for block in step.zero:

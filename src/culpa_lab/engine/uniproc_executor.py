@@ -31,20 +31,24 @@ class UniprocExecutor:
             stage.allocate(self.blocks)
             stage.warm_up()
         self.first_block = max(stage.first_free_block for stage in self.stages)
-        self._done: deque[StepResult | BaseException] = deque()
+        self._done: deque[StepResult | RuntimeError] = deque()
+        self._failed: RuntimeError | None = None
         self._fed: dict[tuple[int, str], int] = {}
 
     def submit(self, step: Step) -> None:
-        """Run a step."""
-        try:
-            self._done.append(self._run(step))
-        except RuntimeError as error:
-            self._done.append(error)
+        """Run a step, unless one before it has failed."""
+        if self._failed is None:
+            try:
+                self._done.append(self._run(step))
+                return
+            except RuntimeError as error:
+                self._failed = error
+        self._done.append(self._failed)
 
     def collect(self) -> StepResult:
         """The oldest step's result. Raises what its devices report."""
         found = self._done.popleft()
-        if isinstance(found, BaseException):
+        if isinstance(found, RuntimeError):
             raise found
         return found
 

@@ -30,8 +30,9 @@ from culpa.record import Record
 from culpa.search import Strategy
 from culpa.selection import check_names, parse_arm, request_names, select
 from culpa.session import Patience
+from culpa.start import SCRATCH
 from culpa.store import BadRunFolder, Journal, create_run, open_run
-from culpa.trial import SCRATCH, TrialRunner
+from culpa.trial import TrialRunner
 
 DEFAULT_ROOT = Path("culpa-runs")
 

@@ -4,7 +4,6 @@ A trial starts the engine (or goes on with a living one if only the request chan
 it claims, asks its probes, and ends at the first root event. What it saw lies in its folder afterwards.
 """
 
-import os
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -13,22 +12,19 @@ from pathlib import Path
 from culpa.engines.base import EngineAdapter
 from culpa.evidence import Asked, Verdict, inconclusive_because, request_results, write_evidence
 from culpa.executors import Executor
-from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, wait_until_idle
+from culpa.host import Machine
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
 from culpa.model.redact import printable, redact
-from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, answer_limit, ask, judge
+from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
+from culpa.start import Starter
 
 NO_CLAIMS = Configuration(())
-SCRATCH = "scratch"  # the folder of a run that its engines may use
 # How long a failed engine is given to end by itself before it is killed; it has failed already.
 GRACE_AFTER_FAILURE = 0.5
 GRACE_AFTER_PASS = 10.0
 # A wrong answer or a refused connection may have its cause a moment away in the log.
 SECOND_LOOK_SECONDS = 1.0
-# An answer of so many times its own limit will not end by itself.
-RUNAWAY = 4
-UNLIMITED_TOKENS = 16_384
 # For how long a pass may be watched at the most, because the failure took so long to show, in seconds.
 MOST_WATCHED = 60.0
 TRANSPORT_SYMPTOMS = frozenset({"http_error", "connection_lost"})
@@ -96,13 +92,18 @@ class TrialRunner:
     ) -> None:
         self._adapter = adapter
         self._launch = launch
-        self._executor = executor
-        self._machine = machine
         self._patience = patience
         self._folder = folder
-        self._run_tag = run_tag
-        self._port = port
-        self._kernel_log = kernel_log
+        self._starter = Starter(
+            adapter,
+            executor,
+            machine,
+            patience,
+            folder=folder,
+            run_tag=run_tag,
+            port=port,
+            kernel_log=kernel_log,
+        )
         self._on_progress = on_progress
         self._session: EngineSession | None = None
         self._usual_seconds: dict[str, float] = {}
@@ -171,34 +172,16 @@ class TrialRunner:
     async def _start(self, request: TrialRequest, folder: Path, verdict: Verdict) -> EngineSession | None:
         """Start the engine and wait until it is ready; on anything else the verdict is set and None returned."""
         survivors = await self._end(GRACE_AFTER_PASS)
-        launch = self._adapter.apply(self._launch, request.levels)
-        visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
-        blocked = survivors or tuple(await wait_until_idle(self._machine, visible))
-        if blocked:
-            verdict.untestable(f"the machine is not free for a trial: {'; '.join(blocked)}")
+        if survivors:
+            verdict.untestable(f"the machine is not free for a trial: {'; '.join(survivors)}")
             return None
-        port = self._port or free_port()
-        owner = port_owner(port)
-        if owner is not None:
-            verdict.untestable(f"port {port} is taken by {owner}")
-            return None
-        scratch = self._folder / SCRATCH
-        scratch.mkdir(exist_ok=True)
-        prepared = self._adapter.prepare(launch, port, scratch)
-        (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
         began = time.monotonic()
-        self._on_progress(request.id, "starting", 0.0, "")
-        kernel = KernelLog(file=self._kernel_log)
-        try:
-            process = await self._executor.start(prepared.launch, folder / "engine.log", self._run_tag)
-        except CannotStart as error:
-            kernel.close()
-            verdict.untestable(str(error))
+        started = await self._starter.start(self._launch, request.levels, folder)
+        if isinstance(started, Unanswerable):
+            verdict.untestable(started.reason)
             return None
-        session = EngineSession(
-            self._adapter, prepared, port, process, self._patience, request.levels, folder, kernel
-        )
-        self._session = session
+        session = self._session = started
+        self._on_progress(request.id, "starting", 0.0, "")
         ended = await session.wait_until_ready(
             lambda line: self._on_progress(request.id, "starting", time.monotonic() - began, line)
         )
@@ -246,7 +229,7 @@ class TrialRunner:
         last_token_at = asked_at
         sent_before = verdict.sent
         verdict.partial = []
-        most_tokens = RUNAWAY * sum(answer_limit(one.body, UNLIMITED_TOKENS) for one in probe.requests())
+        most_tokens = probe.most_tokens()
         received = 0
 
         def progressed(progress: Progress) -> None:

@@ -13,6 +13,7 @@ from culpa.cli.bench import bench
 from culpa.cli.demo import demo
 from culpa.cli.isolate import isolate
 from culpa.cli.runs import runs
+from culpa.cli.verify import verify
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -29,6 +30,7 @@ app = typer.Typer(
 )
 app.command()(isolate)
 app.command()(demo)
+app.command()(verify)
 app.command()(runs)
 app.add_typer(bench)
 

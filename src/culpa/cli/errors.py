@@ -14,17 +14,22 @@ def bad_input() -> Iterator[None]:
     from culpa.probes import BadRequestFile, BadText
     from culpa.selection import BadSelection
     from culpa.store import BadRunFolder
+    from culpa.target import Unreachable
+    from culpa.verify import BadGolden, CannotVerify
     from culpa.zoo import BadFault
 
     mendable = (
         BadFactors,
         BadFault,
+        BadGolden,
         BadLaunch,
         BadRequestFile,
         BadRunFolder,
         BadSelection,
         BadText,
+        CannotVerify,
         HarnessCannotRun,
+        Unreachable,
     )
     try:
         yield

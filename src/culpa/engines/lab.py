@@ -13,7 +13,8 @@ from culpa.engines.catalogue import Catalogue
 from culpa.engines.command import Program, check_programs, find_program, with_sibling
 from culpa.engines.errors import BadLaunch
 from culpa.engines.tables import FactorTable
-from culpa.engines.vllm_model import aligned_partition, default_partition, read_model
+from culpa.engines.vllm_model import read_model
+from culpa.layout.stages import aligned_partition, default_partition
 from culpa.model import Launch
 
 if TYPE_CHECKING:

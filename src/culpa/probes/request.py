@@ -59,6 +59,11 @@ class Expectation:
         return " and ".join(parts) or "any text"
 
 
+# An answer of so many times its own limit will not end by itself; without a limit it may be this long.
+_RUNAWAY = 4
+_UNLIMITED_TOKENS = 16_384
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request. `body` is JSON and goes out untouched but for a missing model name.
@@ -135,6 +140,10 @@ class Probe:
             estimated_prompt_tokens(request.body, self.tokens_per_character) + answer_limit(request.body, 256)
             for request in self.requests()
         )
+
+    def most_tokens(self) -> int:
+        """Answers of more tokens than this, all together, will not end by themselves."""
+        return _RUNAWAY * sum(answer_limit(request.body, _UNLIMITED_TOKENS) for request in self.requests())
 
     def after(self, earlier: Sequence["Probe"]) -> "Probe":
         """The same probe asked after others, on the same engine: their requests precede it."""

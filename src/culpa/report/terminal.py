@@ -10,7 +10,7 @@ from rich.text import Text
 from culpa.model import Experiment, ExperimentOutcome
 from culpa.model.redact import REDACTED
 from culpa.report import clean, words
-from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
+from culpa.report.asked_arms import ASKED_HEADINGS, AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 
 _STYLES = {
@@ -109,13 +109,31 @@ def _print_asked_arms(experiment: Experiment, console: Console) -> None:
     if asked is None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in ("arm", *asked.columns, *ASKED_HEADINGS):
+    table.add_column("arm", overflow="fold", min_width=max(_widest(asked), 12))
+    for heading in ASKED_HEADINGS[:-1]:  # the trials are told in the report
         table.add_column(heading, overflow="fold")
     for row in asked.rows:
-        cells = (row.name, *row.levels, *asked_cells(row))
-        table.add_row(*(Text(clean.line(one)) for one in cells))
+        # The names of the factors are long: what an arm changes stands under its name.
+        name = Text(clean.line(row.name), style="bold")
+        for one in _changed(asked, row):
+            name.append(f"\n{clean.line(one)}", style="dim not bold")
+        table.add_row(name, *(Text(clean.line(one)) for one in asked_cells(row)[:-1]))
     console.print()
     print_trimmed(console, table)
+
+
+def _changed(asked: AskedArms, row: AskedArm) -> list[str]:
+    """The levels of an arm that are not those of the launch."""
+    return [
+        words.setting(name, level)
+        for name, level, before in zip(asked.columns, row.levels, asked.rows[0].levels, strict=True)
+        if level != before
+    ]
+
+
+def _widest(asked: AskedArms) -> int:
+    texts = [text for row in asked.rows for text in (row.name, *_changed(asked, row))]
+    return min(max(map(len, texts), default=0), 30)
 
 
 def _print_commands(experiment: Experiment, console: Console) -> None:

@@ -1,0 +1,16 @@
+"""Verification: the whole suite asked of one engine, and what that excludes."""
+
+from culpa.verify.golden import BadGolden
+from culpa.verify.run import CannotVerify, Wanted, verify
+from culpa.verify.verifier import SOAK_SECONDS, SUITES, VerifyOptions, probe_options
+
+__all__ = [
+    "SOAK_SECONDS",
+    "SUITES",
+    "BadGolden",
+    "CannotVerify",
+    "VerifyOptions",
+    "Wanted",
+    "probe_options",
+    "verify",
+]

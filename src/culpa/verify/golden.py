@@ -1,0 +1,67 @@
+"""Trusted answers in a file: recorded from a configuration that is known to be right, compared with later ones."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import culpa
+from culpa.hunt import Sizes
+from culpa.probes import Limits, Reference
+
+GOLDEN = "culpa.golden/1"
+
+
+class BadGolden(ValueError):
+    """A file of trusted answers can't be read, written or used here; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """Trusted answers, and the form in which they were asked for: the same must be asked again to compare.
+
+    `seed`, `limits` and `sizes` decide on the text of every prompt. `suite` is the one that was asked.
+    """
+
+    reference: Reference
+    seed: int
+    limits: Limits
+    sizes: Sizes
+    suite: str
+
+
+def write_golden(golden: Golden, path: Path) -> None:
+    """Write trusted answers as JSON, whole or not at all. Raises BadGolden."""
+    from pydantic import TypeAdapter
+
+    content = {
+        "schema": GOLDEN,
+        "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
+        "culpa": culpa.__version__,
+        "golden": TypeAdapter(Golden).dump_python(golden, mode="json"),
+    }
+    beside = path.with_name(f".{path.name}.part")
+    try:
+        beside.write_text(json.dumps(content, ensure_ascii=True) + "\n", encoding="utf-8")
+        beside.replace(path)
+    except OSError as error:
+        raise BadGolden(f"--record-golden {path}: can't be written: {error.strerror or error}") from None
+
+
+def read_golden(path: Path) -> Golden:
+    """Trusted answers from a file. Raises BadGolden."""
+    from pydantic import TypeAdapter, ValidationError
+
+    try:
+        content: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise BadGolden(f"--golden {path}: no such file") from None
+    except (OSError, ValueError) as error:
+        raise BadGolden(f"--golden {path}: can't be read: {error}") from None
+    if not isinstance(content, dict) or content.get("schema") != GOLDEN:
+        raise BadGolden(f"--golden {path}: no file of --record-golden (schema {GOLDEN})")
+    try:
+        return TypeAdapter(Golden).validate_python(content["golden"])
+    except (KeyError, ValidationError) as error:
+        raise BadGolden(f"--golden {path}: damaged: {str(error).splitlines()[0]}") from None

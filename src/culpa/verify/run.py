@@ -1,0 +1,178 @@
+"""Puts a verification together: on an engine that runs already, or on one that is started for it."""
+
+import asyncio
+import hashlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from culpa.engines import EngineAdapter, find_adapter, parse_command
+from culpa.executors import LocalExecutor
+from culpa.host import KernelLog, port_owner, read_machine
+from culpa.model import Configuration, Launch
+from culpa.model.verification import ProbeReport, Verification
+from culpa.session import Patience, Unanswerable
+from culpa.start import SCRATCH, Starter
+from culpa.target import Running, Started, Target
+from culpa.verify.golden import Golden, read_golden, write_golden
+from culpa.verify.verifier import Verifier, VerifyOptions
+
+Report = Callable[[ProbeReport], None]
+Starting = Callable[[str, int], None]
+
+
+class CannotVerify(RuntimeError):
+    """The engine could not be asked at all; the message is one line for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What is to be verified: an endpoint, or a launch, as texts."""
+
+    endpoint: str | None = None
+    model: str = ""
+    api_key: str | None = None
+    words: tuple[str, ...] = ()
+    factors_file: Path | None = None
+    out: Path | None = None
+    kernel_log: Path | None = None
+    patience: Patience = field(default_factory=Patience)
+
+
+def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Starting) -> Verification:
+    """Verify, and write the trusted answers if that was asked for.
+
+    Raises Unreachable, CannotVerify, BadGolden, BadLaunch or BadFactors. SIGINT and SIGTERM give what was seen so far.
+    """
+    golden = read_golden(options.golden) if options.golden is not None else None
+    if golden is not None:
+        options = _as_recorded(options, golden)
+    return asyncio.run(_verify(wanted, options, golden, report, starting))
+
+
+def _as_recorded(options: VerifyOptions, golden: Golden) -> VerifyOptions:
+    """The suite and seed of the recording: nothing else can be compared with it."""
+    return replace(options, suite=golden.suite, probes=replace(options.probes, seed=golden.seed))
+
+
+async def _verify(
+    wanted: Wanted, options: VerifyOptions, golden: Golden | None, report: Report, starting: Starting
+) -> Verification:
+    started = datetime.now(UTC).isoformat(timespec="seconds")
+    began = time.monotonic()
+    if wanted.endpoint is not None:
+        running = Running(wanted.endpoint, wanted.model, wanted.api_key, wanted.patience)
+        await running.connect()
+        with KernelLog(file=wanted.kernel_log) as kernel:
+            verifier = Verifier(
+                running, options, kernel=kernel, golden=golden, report=report, started=starting
+            )
+            interrupted = await _until_interrupted(verifier, running)
+            return _result(verifier, options, wanted.endpoint, started, began, interrupted)
+    launch = parse_command(wanted.words)
+    adapter = find_adapter(launch, wanted.factors_file)
+    with _folder(wanted.out) as name:
+        folder = Path(name)
+        kernel_log = wanted.kernel_log or adapter.kernel_log(folder / SCRATCH)
+        target = await _started(wanted, launch, adapter, folder, kernel_log, starting)
+        with KernelLog(file=kernel_log) as kernel:
+            verifier = Verifier(
+                target, options, kernel=kernel, golden=golden, report=report, started=starting
+            )
+            interrupted = await _until_interrupted(verifier, target)
+            return _result(verifier, options, launch.command_line(), started, began, interrupted)
+
+
+async def _started(
+    wanted: Wanted,
+    launch: Launch,
+    adapter: EngineAdapter,
+    folder: Path,
+    kernel_log: Path | None,
+    starting: Starting,
+) -> Started:
+    """The launch as a living, ready engine. Raises CannotVerify where it does not get there."""
+    machine = read_machine()
+    adapter.read(launch, machine)
+    port = adapter.wanted_port(launch)
+    owner = port_owner(port) if port is not None else None
+    if owner is not None:
+        raise CannotVerify(f"port {port} of the launch is taken by {owner}: stop it, or give --endpoint")
+    tag = hashlib.sha256(f"{folder} {os.getpid()} {time.time_ns()}".encode()).hexdigest()[:16]
+    starter = Starter(
+        adapter,
+        LocalExecutor(),
+        machine,
+        wanted.patience,
+        folder=folder,
+        run_tag=tag,
+        port=port,
+        kernel_log=kernel_log,
+    )
+    starting("start", 0)
+    session = await starter.start(launch, Configuration(()), folder)
+    if isinstance(session, Unanswerable):
+        raise CannotVerify(session.reason)
+    try:
+        ended = await session.wait_until_ready(lambda _line: None)
+    except BaseException:
+        await session.close(1.0)
+        raise
+    if isinstance(ended, Unanswerable):
+        await session.close(1.0)
+        raise CannotVerify(ended.reason)
+    return Started(session, adapter, wanted.patience, ended)
+
+
+async def _until_interrupted(verifier: Verifier, target: Target) -> bool:
+    """Run the verifier and let go of the engine; whether a signal cut it off."""
+    loop = asyncio.get_running_loop()
+    task = asyncio.ensure_future(verifier.run())
+    asked_to_stop = False
+
+    def stop() -> None:
+        nonlocal asked_to_stop
+        asked_to_stop = True
+        task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop)
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not asked_to_stop:
+            raise
+    finally:
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+        survivors = await target.close()
+    if survivors:
+        raise CannotVerify(f"processes of the engine could not be ended: {', '.join(survivors)}")
+    return asked_to_stop
+
+
+def _result(
+    verifier: Verifier, options: VerifyOptions, target: str, started: str, began: float, interrupted: bool
+) -> Verification:
+    if options.record_golden is not None and not interrupted:
+        write_golden(verifier.golden(), options.record_golden)
+    return verifier.result(
+        target=target, started=started, seconds=time.monotonic() - began, interrupted=interrupted
+    )
+
+
+def _folder(out: Path | None) -> AbstractContextManager[str]:
+    """The folder for the evidence: the user's, which stays, or a temporary one."""
+    if out is None:
+        return TemporaryDirectory(prefix="culpa-verify-")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CannotVerify(f"--out {out}: can't be made: {error.strerror or error}") from None
+    return nullcontext(str(out.resolve()))

@@ -85,6 +85,7 @@ def assemble(
         limits_reached=ending.limits_reached,
         interrupted=interrupted,
         folder=str(folder),
+        layout=reading.layout,
     )
 
 

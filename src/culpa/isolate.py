@@ -132,6 +132,7 @@ def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
         max_seconds=setup.options.max_seconds,
         probes=Suite(replace(setup.options, probe_tokens=None)).names(),
         notes=setup.reading.notes,
+        layout=setup.reading.layout,
     )
 
 

@@ -12,6 +12,7 @@ from culpa import __version__
 from culpa.cli.bench import bench
 from culpa.cli.demo import demo
 from culpa.cli.isolate import isolate
+from culpa.cli.layout import layout
 from culpa.cli.runs import runs
 from culpa.cli.verify import verify
 
@@ -32,6 +33,8 @@ app.command()(isolate)
 app.command()(demo)
 app.command()(verify)
 app.command()(runs)
+# Flags of the engine stand among the words.
+app.command(context_settings={"ignore_unknown_options": True})(layout)
 app.add_typer(bench)
 
 

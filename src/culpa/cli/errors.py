@@ -36,3 +36,17 @@ def bad_input() -> Iterator[None]:
     except mendable as error:
         typer.echo(f"culpa: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2) from None
+
+
+@contextmanager
+def bad_layout() -> Iterator[None]:
+    """The same for `culpa layout`, which needs none of the rooms that run trials."""
+    from culpa.engines.errors import BadFactors, BadLaunch
+    from culpa.layout.errors import BadLayout
+    from culpa.report.clean import line
+
+    try:
+        yield
+    except (BadFactors, BadLaunch, BadLayout) as error:
+        typer.echo(f"culpa: {line(str(error))}", err=True)
+        raise typer.Exit(2) from None

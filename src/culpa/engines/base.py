@@ -14,6 +14,7 @@ from culpa.engines.places import Context, read_level, write_level
 from culpa.engines.spelling import normalised
 from culpa.engines.tables import Along, FactorTable, PortPlace
 from culpa.model import Configuration, Factor, Launch, LeftOut
+from culpa.model.layout_finding import LayoutFinding
 
 if TYPE_CHECKING:
     from culpa.host import Machine
@@ -22,11 +23,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What an adapter read out of a launch: factors to vary, known ones that can't be, and remarks."""
+    """What an adapter read out of a launch: factors to vary, known ones that can't be, and remarks.
+
+    `layout` is what the model's configuration and the launch's settings say before anything is started.
+    """
 
     factors: tuple[Factor, ...]
     left_out: tuple[LeftOut, ...] = ()
     notes: tuple[str, ...] = ()
+    layout: tuple[LayoutFinding, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,6 +28,7 @@ from culpa.engines.vllm_execution import (
     read_execution,
     write_execution,
 )
+from culpa.engines.vllm_findings import layout_findings, weighed
 from culpa.engines.vllm_install import Installation, find_installation
 from culpa.engines.vllm_machine import cpu_flags, memory_share, visible_gpus
 from culpa.engines.vllm_model import ModelFacts, find_model_folder, is_hub_name, read_model
@@ -86,7 +87,14 @@ class VllmAdapter(CatalogueAdapter):
         self._refuse(launch, start)
         self._fit(launch, machine, hidden)
         reading = super().read(launch, machine)
-        return Reading(reading.factors, reading.left_out, (*notes, *reading.notes, *self._remarks(reading)))
+        layout, unknown = layout_findings(launch, self.surrounding, self._setting.gpus)
+        notes += [unknown] if unknown else []
+        return Reading(
+            weighed(reading.factors, layout),
+            reading.left_out,
+            (*notes, *reading.notes, *self._remarks(reading)),
+            layout,
+        )
 
     def level_of(self, factor: FactorTable, launch: Launch) -> str:
         """The level that the launch gives to a factor, in one spelling."""

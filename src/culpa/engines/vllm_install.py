@@ -60,6 +60,12 @@ def find_installation(argv: Iterable[str], environment: Mapping[str, str]) -> In
     return Installation()
 
 
+def find_interpreter(argv: Iterable[str], environment: Mapping[str, str]) -> Path | None:
+    """The Python that this command would run, or None."""
+    found = (_interpreter(word, environment) for word in argv)
+    return next((interpreter for interpreter in found if interpreter is not None), None)
+
+
 def _interpreter(word: str, environment: Mapping[str, str]) -> Path | None:
     """The Python behind a word of the command: itself, or the one in the first line of a `vllm` script."""
     name = Path(word).name

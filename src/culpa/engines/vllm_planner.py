@@ -19,9 +19,10 @@ from typing import Any
 
 from culpa.layout import Plan
 from culpa.layout.engine import find_backend
-from culpa.layout.pages import cache_dtype, drafting_layers, mamba_mode, model_dtype
+from culpa.layout.pages import Entry, cache_dtype, drafting_layers, mamba_mode, model_dtype
 from culpa.layout.settings import DEFAULT_BLOCK
 from culpa.layout.shape import LayerShape
+from culpa.layout.storage import placements, shared_tensors
 
 _TIMEOUT = 600.0
 
@@ -183,19 +184,34 @@ def differences(plan: Plan, result: Mapping[str, Any]) -> list[str]:
     if any(stage.available is not None for stage in plan.stages) or plan.settings.blocks is not None:
         compare("blocks", plan.num_blocks, result["num_blocks"])
         compare("capacity", plan.capacity_tokens, result["capacity"])
+        compare("storage", _storage(plan), result["storage"])
     return found
+
+
+def _storage(plan: Plan) -> list[list[list[Any]]]:
+    """Where the cache of each stage lies, in the shape of the plan's release."""
+    if plan.settings.newer_shape:
+        return [
+            [
+                [_names(p.entries), p.layer_stride, p.block_stride, p.offset, p.size]
+                for p in placements(plan, stage)
+            ]
+            for stage in plan.stages
+        ]
+    return [
+        [[_names(tensor.shared_by), tensor.size] for tensor in shared_tensors(plan, stage)]
+        for stage in plan.stages
+    ]
 
 
 def _groups(plan: Plan) -> list[list[list[str]]]:
     """Names of the layers of each group on each stage."""
     last = len(plan.stages) - 1
     return [
-        [
-            [
-                f"{entry.layer}.{'state' if entry.kind == 'state' else 'attention'}"
-                for entry in group.on(stage.layers, stage.index == last)
-            ]
-            for group in plan.groups
-        ]
+        [_names(group.on(stage.layers, stage.index == last)) for group in plan.groups]
         for stage in plan.stages
     ]
+
+
+def _names(entries: Sequence[Entry]) -> list[str]:
+    return [f"{entry.layer}.{'state' if entry.kind == 'state' else 'attention'}" for entry in entries]

@@ -105,6 +105,7 @@ class Planner:
                 for group in groups
             ],
             "num_blocks": scheduler.num_blocks,
+            "storage": [[_tensor(tensor) for tensor in one.kv_cache_tensors] for one in configs],
             "capacity": capacity,
         }
 
@@ -283,6 +284,13 @@ class Planner:
                 )
             )
         return made
+
+
+def _tensor(tensor: Any) -> list[Any]:
+    """A KVCacheTensor of either shape as plain values."""
+    if hasattr(tensor, "layer_stride"):
+        return [list(tensor.layers), tensor.layer_stride, tensor.block_stride, tensor.offset, tensor.size]
+    return [list(tensor.shared_by), tensor.size]
 
 
 def _layer_outermost() -> Any:

@@ -51,6 +51,7 @@ class NoteTable(_Table):
 
 class _File(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
+    checked: list[str]
     backend: list[BackendTable]
     quantization: list[QuantizationTable]
     note: list[NoteTable]
@@ -77,6 +78,11 @@ def find_quantization(name: str | None) -> QuantizationTable | None:
 def version_note(name: str) -> NoteTable:
     """The version note of that id."""
     return next(note for note in _file().note if note.id == name)
+
+
+def checked_versions() -> tuple[str, ...]:
+    """The releases whose own planner gave the same results for every random model of the tests."""
+    return tuple(_file().checked)
 
 
 def version_notes() -> tuple[NoteTable, ...]:

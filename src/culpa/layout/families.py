@@ -82,6 +82,7 @@ class FamilyTable(_Table):
     embeds: Literal["all", "first", "tied"]
     head: Literal["all", "last"]
     mlp_projections: int = 3
+    shared_experts: int = 0
     mlp_in: list[LayerKind] = []
     pipeline: bool = True
     removed: str | None = None

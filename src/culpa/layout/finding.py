@@ -1,19 +1,6 @@
-"""One finding."""
+"""One finding, under the name that it has in this room."""
 
-from dataclasses import dataclass
-from typing import Literal
+from culpa.model.layout_finding import LayoutFinding as Finding
+from culpa.model.layout_finding import Level
 
-Level = Literal["error", "warning", "note"]
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something worth knowing. `factors` are the names of factors of a launch that it speaks of.
-
-    `error`: the engine will not start, or dies; `warning`: it costs something or may surprise; `note`: good to know.
-    """
-
-    id: str
-    level: Level
-    text: str
-    factors: tuple[str, ...] = ()
+__all__ = ["Finding", "Level"]

@@ -12,7 +12,7 @@ from culpa.layout.dtypes import CACHE_DTYPES, dtype_bytes, is_dtype
 from culpa.layout.engine import find_backend
 from culpa.layout.errors import BadLayout
 from culpa.layout.settings import DEFAULT_BLOCK, MambaCacheMode, Settings
-from culpa.layout.shape import AttentionShape, LayerShape, ModelShape
+from culpa.layout.shape import AttentionShape, LayerKind, LayerShape, ModelShape
 from culpa.layout.states import StatePart, state_parts
 
 EntryKind = Literal["full", "sliding", "chunked", "latent", "state"]
@@ -22,12 +22,14 @@ EntryKind = Literal["full", "sliding", "chunked", "latent", "state"]
 class Entry:
     """One layer's share of the cache. A hybrid layer has two of them, attention first.
 
+    `type` is the kind of layer that it would be the whole cache of.
     `raw_bytes` is what one block needs, `page_bytes` what it takes after padding. `window` holds tokens of a
     sliding window or of a chunk. `allocated_whole` marks a local layer that is kept like a full one.
     """
 
     layer: int
     kind: EntryKind
+    type: LayerKind
     block_size: int
     raw_bytes: int
     page_bytes: int
@@ -207,6 +209,7 @@ def _entries(
             Entry(
                 index,
                 kind,
+                "full_attention" if layer.kind == "hybrid" else layer.kind,
                 block,
                 page,
                 page,
@@ -218,7 +221,8 @@ def _entries(
         )
     if layer.state is not None:
         size = sum(part.bytes for part in parts)
-        made.append(Entry(index, "state", block, size, max(size, state_page), parts=parts))
+        type_: LayerKind = "mamba" if layer.kind == "hybrid" else layer.kind
+        made.append(Entry(index, "state", type_, block, size, max(size, state_page), parts=parts))
     return made
 
 

@@ -88,7 +88,9 @@ def mlp_parameters(
     if kind != "mlp" and experts > 1 and _has_experts(config, kind, index):
         width = number(config, _EXPERT_WIDTH) or _dense_width(config, hidden)
         latent = number(config, "moe_latent_size=0") or hidden
-        shared = number(config, _SHARED_WIDTH) or number(config, _SHARED_COUNT) * width
+        shared = number(config, _SHARED_WIDTH) or (
+            (number(config, _SHARED_COUNT) or family.shared_experts) * width
+        )
         linear = family.mlp_projections * hidden * shared
         if latent != hidden:
             linear += 2 * hidden * latent

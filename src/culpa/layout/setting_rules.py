@@ -163,7 +163,7 @@ def _versions(plan: Plan) -> Iterator[Finding]:
         yield Finding(
             f"version_{name}",
             "note",
-            f"changed with releases before and after {note.before}: {note.older}; {note.newer} ({note.source})",
+            f"before {note.before}: {note.older}. Since then: {note.newer} ({note.source})",
             ("engine_version", "model_runner") if name == "runner" else ("engine_version",),
         )
 

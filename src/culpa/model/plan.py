@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from culpa.model.factor import Factor, LeftOut
 from culpa.model.launch import Launch
+from culpa.model.layout_finding import LayoutFinding
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class Plan:
 
     `predicted_trials` and `predicted_seconds` are estimates (None where there is nothing to estimate from);
     `max_trials` and `max_seconds` are the hard limits that the user set, None for no limit. `probes` names
-    the probes in the order in which they are asked.
+    the probes in the order in which they are asked. `layout` is what planning alone says of the launch.
     """
 
     engine: str
@@ -40,3 +41,4 @@ class Plan:
     max_trials: int | None = None
     max_seconds: float | None = None
     notes: tuple[str, ...] = ()
+    layout: tuple[LayoutFinding, ...] = ()

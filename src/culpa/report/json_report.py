@@ -73,6 +73,10 @@ def _document(experiment: Experiment) -> _Json:
         "options": [{"name": name, "value": clean.value(name, value)} for name, value in experiment.options],
         "environment": _values(experiment.environment),
         "arms": _asked_arms(experiment),
+        "layout": [
+            {"id": found.id, "level": found.level, "text": found.text, "factors": list(found.factors)}
+            for found in experiment.layout
+        ],
     }
 
 

@@ -25,6 +25,9 @@ def print_plan(plan: Plan, console: Console) -> None:
     if plan.left_out:
         _heading(console, "Left out")
         print_trimmed(console, _pairs([(left.name, left.reason) for left in plan.left_out]))
+    if plan.layout:
+        _heading(console, "Layout of the model, before anything is launched")
+        print_trimmed(console, _pairs([(finding.level, finding.text) for finding in plan.layout]))
     if plan.arms:
         _heading(console, "Arms that are certain")
         print_trimmed(console, _pairs([(arm.name, _arm(arm.levels, arm.reason)) for arm in plan.arms]))
@@ -79,6 +82,15 @@ def plan_json(plan: Plan) -> str:
         "max_trials": plan.max_trials,
         "max_seconds": plan.max_seconds,
         "notes": [clean.line(note) for note in plan.notes],
+        "layout": [
+            {
+                "id": found.id,
+                "level": found.level,
+                "text": clean.line(found.text),
+                "factors": list(found.factors),
+            }
+            for found in plan.layout
+        ],
     }
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 

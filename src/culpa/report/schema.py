@@ -154,6 +154,15 @@ class RootEventDocument(_Part):
     missing_evidence: list[str]
 
 
+class LayoutFindingDocument(_Part):
+    """What planning alone says of the launch, as `culpa layout` computes it."""
+
+    id: str
+    level: Literal["error", "warning", "note"]
+    text: str
+    factors: list[str]
+
+
 class ExperimentDocument(_Part):
     """A whole experiment."""
 
@@ -184,6 +193,7 @@ class ExperimentDocument(_Part):
     options: list[OptionDocument]
     environment: dict[str, str]
     arms: list[AskedArmDocument]
+    layout: list[LayoutFindingDocument]
 
 
 def json_schema() -> dict[str, object]:

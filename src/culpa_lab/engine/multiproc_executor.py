@@ -78,6 +78,9 @@ class WorkerProc:
         """One step on this stage. Raises what the device reports, which may be about an earlier step."""
         inputs = None
         if self._from is not None:
+            # To receive is an operation on the device, which tells of an earlier error: the stage before may be
+            # waiting for what this one can't give any more.
+            self._stage.device.synchronize()
             self._receive_hidden(step)
             inputs = self._from.buffer(step.number, step.tokens)
         sampled = self._stage.execute(step, inputs, self._to, self._fed_tokens(step))

@@ -41,6 +41,7 @@ vllm-env: .venvs/vllm/.ready
 
 bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.harness
+	$(BIN)/python -m benchmarks.search --quick
 
 $(VENV)/.ready: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "culpa needs Python 3.11 or newer: make PYTHON=python3.11 ...")'

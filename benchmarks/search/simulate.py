@@ -15,7 +15,9 @@ from typing import Literal
 from culpa.model import Configuration, Factor, Outcome, all_suspect
 from culpa.search.hypotheses import hypotheses
 
-Kind = Literal["flat", "right", "wrong", "two", "levels", "masking", "shift", "untestable", "costs"]
+Kind = Literal[
+    "flat", "right", "wrong", "two", "levels", "masking", "shift", "untestable", "costs", "numbers"
+]
 KINDS: Mapping[Kind, str] = {
     "flat": "equal priors, two levels, every arm a relaunch",
     "right": "priors from 0.01 to 0.5, members drawn in proportion to them",
@@ -25,6 +27,7 @@ KINDS: Mapping[Kind, str] = {
     "masking": "an instrument that keeps the failure away",
     "shift": "a factor whose safe level brings another failure instead",
     "untestable": "two pairs of levels that can't be tested together",
+    "numbers": "half of the factors are numbers; a member fails from a random number on, or only within a band",
     "costs": "half of the factors cost only a request (a tenth of a relaunch)",
 }
 FLAT_PRIOR = 0.05
@@ -51,6 +54,7 @@ class Case:
     masking: frozenset[str] = frozenset()
     shifting: frozenset[str] = frozenset()
     blocked: tuple[frozenset[tuple[str, str]], ...] = ()
+    bands: tuple[tuple[str, int, int], ...] = ()
     seed: int = 0
 
     def covered(self, levels: Mapping[str, str]) -> bool:
@@ -60,6 +64,7 @@ class Case:
             for factor in self.factors
             if levels[factor.name] == factor.suspect or (factor.name, levels[factor.name]) in self.alike
         }
+        at_fault |= {name for name, least, most in self.bands if least <= int(levels[name]) <= most}
         return self.masking <= at_fault and any(cause <= at_fault for cause in self.causes)
 
     def bound(self) -> float:
@@ -121,6 +126,8 @@ def make_case(
         )
         member = chance.choice([factor for factor in levels if factor.name in members])
         return replace(case, factors=levels, alike=frozenset({(member.name, member.safe[-1])}))
+    if kind == "numbers":
+        return _numbers(chance, case)
     if kind == "masking":
         instrument = Factor("instrument", "off", ("on",), prior=FLAT_PRIOR, instrument=True)
         return replace(case, factors=(*factors, instrument), masking=frozenset({instrument.name}))
@@ -156,6 +163,21 @@ def _second(chance: random.Random, factors: list[Factor], k: int, first: frozens
         second = frozenset(factor.name for factor in chance.sample(factors, chance.randint(1, k)))
         if not second <= first and not first <= second:
             return second
+
+
+def _numbers(chance: random.Random, case: Case) -> Case:
+    """Half of the factors as numbers from a safe 16 to a suspect 1024, a member among them. In half of the cases
+    what is above the suspect number passes too: a band, and no threshold."""
+    (member,) = chance.sample(sorted(case.causes[0]), 1)
+    others = [factor.name for factor in case.factors if factor.name != member]
+    numeric = {member, *chance.sample(others, len(case.factors) // 2 - 1)}
+    factors = tuple(
+        replace(factor, suspect="1024", safe=("16",), numeric=True) if factor.name in numeric else factor
+        for factor in case.factors
+    )
+    members = sorted(numeric & case.causes[0])
+    bands = tuple((name, chance.randint(17, 1024), chance.choice((1024, 1 << 30))) for name in members)
+    return replace(case, factors=factors, bands=bands)
 
 
 def _blocked(chance: random.Random, factors: list[Factor], others: list[str]) -> frozenset[tuple[str, str]]:

@@ -42,7 +42,7 @@ def table(rows: Sequence[RowFigures], *, brief: bool = False) -> str:
         peers = sorted(row.peers(), key=lambda one: one.trials)
         if brief:
             equals = sorted(row.equals(), key=lambda one: one.trials)
-            peers = (equals or peers)[:1]
+            peers = (equals or sorted(peers, key=lambda one: (-one.exact, one.trials)))[:1]
         twins = [one for one in row.figures if one.method == FLAT_TWIN]
         shown = [row.own, *twins, *peers]
         for place, one in enumerate(shown):

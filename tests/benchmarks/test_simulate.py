@@ -30,7 +30,7 @@ def test_the_users_launch_fails_and_all_safe_does_not(kind: Kind, k: int) -> Non
         assert outcomes(case, all_safe(case.factors), 1) != [Outcome.FAIL]
 
 
-@pytest.mark.parametrize("kind", ["flat", "right", "wrong", "two", "levels", "costs"])
+@pytest.mark.parametrize("kind", ["flat", "right", "wrong", "two", "levels", "costs", "numbers"])
 def test_each_cause_fails_alone_and_passes_without_any_member(kind: Kind) -> None:
     for seed in range(10):
         case = make_case(kind, 12, 3, seed=seed)
@@ -107,6 +107,16 @@ def test_masking_shifting_and_blocked_levels_answer_as_they_should() -> None:
     blocked = make_case("untestable", 8, 1, seed=0)
     refused = all_suspect(blocked.factors).with_levels(dict(blocked.blocked[0]))
     assert outcomes(blocked, refused, 1) == [Outcome.UNTESTABLE]
+
+
+def test_a_number_fails_within_its_band_and_nowhere_else() -> None:
+    for seed in range(10):
+        case = make_case("numbers", 8, 2, seed=seed)
+        name, least, most = case.bands[0]
+        tried = {least - 1: Outcome.PASS, least: Outcome.FAIL, 1024: Outcome.FAIL, most + 1: Outcome.PASS}
+        for value, outcome in tried.items():
+            levels = configuration(case, *case.causes[0]).with_levels({name: str(value)})
+            assert outcomes(case, levels, 1) == [outcome]
 
 
 def test_the_bound_grows_with_the_factors_and_with_the_size_of_the_set() -> None:

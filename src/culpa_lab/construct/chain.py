@@ -1,0 +1,120 @@
+"""Layers 16 to 63: the baton goes through every layer, and what it brings home becomes the answer.
+
+Each period asks three memories (gated delta nets) by the baton and one cache (attention) by what they said. In each
+memory an anchor has written its digest under its ordinal. The three reads are added to the digest that a token looks
+for; if all agree, the sum is long enough to find the anchor in the attention layer above a threshold, and the anchor
+hands over its ordinal, which is the next baton. If one is wrong or missing, attention falls to the first token, whose
+ordinal 0 and digest lead nowhere in all later layers. So each layer has a veto.
+"""
+
+import numpy as np
+
+from culpa_lab.construct.finding import (
+    HEAD_D,
+    HEAD_INDEX,
+    HEAD_NOWHERE,
+    HEAD_OTHERS,
+    matching,
+    paired_values,
+)
+from culpa_lab.construct.parts import Attention, DeltaNet, Neurons, unit
+from culpa_lab.construct.registers import (
+    DIGEST,
+    FACT,
+    FIRST,
+    GATE,
+    IDX,
+    INDEX,
+    NOT_ANCHOR,
+    ORDINALS,
+    RECORD,
+    TOKEN,
+    VALID,
+    VALUE,
+    A,
+    D,
+    at,
+    const,
+    no,
+)  # fmt: skip
+from culpa_lab.construct.vocabulary import CLASS_BITS
+
+AGREED = 0.965
+"""A quarter of digest and three reads agrees with an anchor's digest by 1; with one read wrong, by 0.75 and a quarter
+of the cosine of two digests."""
+_INDEX_WEIGHT = 0.6
+_INDEX_SHARE = 2 * _INDEX_WEIGHT**2
+_VALUE_LENGTH = np.sqrt(1 + _INDEX_SHARE)
+OUT, FOUND = A, A + CLASS_BITS + 1
+"""The bits of the next token, and whether a fact's anchor was found."""
+
+
+def memory(baton: int) -> DeltaNet:
+    """One delta net: anchors (and the first token) write their digest under their ordinal, all tokens read."""
+    net = DeltaNet()
+    for place in range(ORDINALS):
+        net.q[place] = net.k[place] = at(baton + place) * 20
+    net.strength = const(16) - at(NOT_ANCHOR) * 36
+    paired_values(net, D)
+    return net
+
+
+def average(mlp: Neurons) -> None:
+    """After attention: the digest and its three reads become one digest again."""
+    for place in range(DIGEST):
+        mlp.linear(at(D + place), unit(D + place, -3 / 4))
+
+
+def sources() -> Neurons:
+    """Layer 14: which tokens the last layer may copy from: a record's value tokens, and anchors of facts."""
+    mlp = Neurons()
+    mlp.put([at(VALID), at(GATE)], unit(VALUE))
+    mlp.put([no(NOT_ANCHOR), no(FIRST), no(RECORD)], unit(FACT))
+    for place in range(INDEX):
+        mlp.when([no(RECORD)], at(IDX + place), unit(IDX + place, -1))
+    return mlp
+
+
+def silence() -> Neurons:
+    """Layer 16: facts' anchors and the first token contribute nothing themselves."""
+    mlp = Neurons()
+    for place in range(CLASS_BITS + 1):
+        mlp.when([at(FACT, FIRST)], at(TOKEN + place), unit(TOKEN + place, -1))
+    return mlp
+
+
+def copying() -> Attention:
+    """Layer 63: an answer's token finds the value token with the same digest and index, a fact's its anchor.
+
+    A value token's index counts from the token before it, hence the rotation by one.
+    """
+    attention = matching(AGREED, digest_scale=1 / 4)
+    turn = np.zeros((INDEX, INDEX))
+    for pair, frequency in enumerate((1, 5)):
+        angle = -2 * np.pi * frequency / 24
+        first = 2 * pair
+        turn[first, first] = turn[first + 1, first + 1] = np.cos(angle)
+        turn[first, first + 1], turn[first + 1, first] = -np.sin(angle), np.sin(angle)
+    for place in range(DIGEST):
+        attention.k[HEAD_D + place] = at(D + place) / 4
+    for place in range(INDEX):
+        attention.q[HEAD_INDEX + place] = at(IDX + place) * _INDEX_WEIGHT
+        for other in range(INDEX):
+            attention.k[HEAD_INDEX + place] += at(IDX + other) * (_INDEX_WEIGHT * turn[place, other])
+    attention.k[HEAD_OTHERS] = (const(1) - at(FACT) - at(VALUE) - at(FIRST)) * 8
+    for_record = (AGREED + _INDEX_SHARE) / _VALUE_LENGTH
+    attention.q[HEAD_NOWHERE] = const(AGREED) + at(RECORD) * (for_record - AGREED)
+    for place in range(CLASS_BITS + 1):
+        attention.v[place] = at(TOKEN + place)
+        attention.out[OUT + place, place] = 1
+    attention.v[CLASS_BITS + 1] = at(FACT)
+    attention.out[FOUND, CLASS_BITS + 1] = 1
+    return attention
+
+
+def release() -> Neurons:
+    """Layer 63: where a fact's anchor was found, the prepared token is the answer."""
+    mlp = Neurons()
+    for place in range(CLASS_BITS + 1):
+        mlp.when([at(FOUND)], at(TOKEN + place), unit(OUT + place))
+    return mlp

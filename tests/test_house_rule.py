@@ -33,6 +33,7 @@ ROOMS = (
     "engines",
     "host",
     "probes",
+    "sources",
     "triage",
     "layout",
     "search",

@@ -1,6 +1,7 @@
 """From the text that a failing engine leaves behind to the first thing that went wrong. Pure."""
 
+from culpa.triage.document import LogDocument
 from culpa.triage.normal import normalise, same_failure
 from culpa.triage.reader import LogReader
 
-__all__ = ["LogReader", "normalise", "same_failure"]
+__all__ = ["LogDocument", "LogReader", "normalise", "same_failure"]

@@ -13,13 +13,15 @@ _MONTHS = {
     for index, name in enumerate("JanFebMarAprMayJunJulAugSepOctNovDec"[i : i + 3] for i in range(0, 36, 3))
 }
 _VLLM = re.compile(r"^(\d\d)-(\d\d) (\d\d):(\d\d):(\d\d)$")
-_ISO = re.compile(r"^\d{4}-(\d\d)-(\d\d)[ T](\d\d):(\d\d):(\d\d)")
+_ISO = re.compile(r"^\d{4}[-/](\d\d)[-/](\d\d)(?:[ T]| - )(\d\d):(\d\d):(\d\d)")
 _AMERICAN = re.compile(r"^(\d\d)/(\d\d)/\d{4}-(\d\d):(\d\d):(\d\d)$")
 _GLOG = re.compile(r"^(\d{1,2})(\d\d) (\d\d):(\d\d):(\d\d)\.(\d{1,9})$")
 _SYSLOG = re.compile(r"^(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) +(\d{1,2}) (\d\d):(\d\d):(\d\d)")
 _STAMP = re.compile(
-    r"^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)(?:\.(\d{1,9}))?(?:Z|([+-])(\d\d):?(\d\d))$", re.ASCII
+    r"^(\d{4})-(\d\d)-(\d\d)[T ](\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?(?:Z|UTC|([+-])(\d\d):?(\d\d))?$",
+    re.ASCII,
 )
+_EPOCH = re.compile(r"^(\d{10})(?:\.(\d{1,12}))?$|^(\d{13}|\d{16}|\d{19})$", re.ASCII)
 _UPTIME = re.compile(r"^(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3})$")
 
 
@@ -69,7 +71,12 @@ def _seconds(month: int, day: int, hour: int, minute: int, second: int) -> float
 
 
 def stamp_nanoseconds(text: str) -> int | None:
-    """Nanoseconds since the epoch of an RFC 3339 time; None if it is none."""
+    """Nanoseconds since the epoch of an RFC 3339 time, or of a count of seconds, milliseconds, microseconds or
+    nanoseconds; None if it is none. A collector's time without a zone is taken for UTC."""
+    if (epoch := _EPOCH.match(text)) is not None:
+        if epoch[3]:
+            return int(epoch[3].ljust(19, "0"))
+        return int(epoch[1]) * 1_000_000_000 + int((epoch[2] or "0")[:9].ljust(9, "0"))
     match = _STAMP.match(text)
     if match is None:
         return None

@@ -25,7 +25,8 @@ class Event:
     """Something that a log says of a failure.
 
     `event` is the normalised text, `text` that of the line. `header` is the line that introduced the
-    traceback, `related` are lines that say the same. Mutable only while the log is read.
+    traceback, `related` are lines that say the same; `progress` are counts by which ranks can be compared,
+    `repeated` how many processes Ray has put into one line. Mutable only while the log is read.
     """
 
     line: int
@@ -49,6 +50,8 @@ class Event:
     exit_code: int | None = None
     worker: int | None = None
     dead_rank: int | None = None
+    progress: dict[str, int] = field(default_factory=dict)
+    repeated: int = 1
     quoted: str | None = None
     exception: str | None = None
     related: list[int] = field(default_factory=list)
@@ -78,4 +81,5 @@ def event_of(
         moment=line.moment,
         section=line.section,
         before_ready=before_ready,
+        repeated=line.repeated,
     )

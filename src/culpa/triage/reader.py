@@ -2,10 +2,12 @@
 
 import re
 from collections.abc import Iterable
-from typing import TypeVar
+from copy import deepcopy
+from dataclasses import replace
 
 from culpa.model import Incident
 from culpa.triage.context import Context
+from culpa.triage.details import bounded, details
 from culpa.triage.diagnosis import diagnose, without_stale
 from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
@@ -14,7 +16,7 @@ from culpa.triage.last_words import LastWords
 from culpa.triage.levels import below_error
 from culpa.triage.lines import LineParser, LogLine
 from culpa.triage.normal import normalise
-from culpa.triage.tables import SignatureRule, load_tables
+from culpa.triage.tables import SignatureRule, Tables, load_tables
 from culpa.triage.tracebacks import Raised, TracebackReader
 
 _ASYNC_NOTICE = "CUDA kernel errors might be asynchronously reported"
@@ -45,11 +47,10 @@ _DYING_KINDS = frozenset({"worker", "engine_core"})
 # Of one kind of event that repeats, and in all: enough to judge by, and a bound on memory.
 _MAX_ALIKE = 40
 _MAX_EVENTS = 20_000
-_MAX_PROCESSES = 1024
 _MAX_MESSAGE_LINES = 40
 
-_K = TypeVar("_K")
-_V = TypeVar("_V")
+#: A bare line that was cut is at least so long; more is not looked at.
+_SEAM, _SEAM_WITHIN = 20, 1000
 
 
 class LogReader:
@@ -74,6 +75,7 @@ class LogReader:
         self._last_plain: dict[str | None, Event] = {}
         self._last_words = LastWords()
         self._context = Context()
+        self._seam: LogLine | None = None
 
     def feed(self, lines: Iterable[str]) -> None:
         """Take the next raw lines, without their newline."""
@@ -81,6 +83,39 @@ class LogReader:
             self._number += 1
             for line in self._parser.parse(self._number, raw):
                 self._take(line)
+
+    @property
+    def tables(self) -> Tables:
+        """What this reader knows."""
+        return self._tables
+
+    @property
+    def lines(self) -> int:
+        """How many lines have gone by."""
+        return self._number
+
+    @property
+    def inside_traceback(self) -> bool:
+        """Whether a traceback has begun not long ago and is not over."""
+        return self._tracebacks.inside(self._number)
+
+    def starts_record(self, text: str) -> bool:
+        """Whether a text begins as the lines of a log do."""
+        return self._parser.starts_record(text)
+
+    def skip(self, count: int) -> None:
+        """Count lines that hold nothing."""
+        self._number += count
+
+    def begin_file(self) -> None:
+        """The lines that follow come from another file."""
+        self.settle()
+        self._parser.section += 1
+
+    def settle(self) -> None:
+        """Take lines whose rest never came."""
+        for line in self._parser.flush():
+            self._take(line)
 
     @property
     def decisive(self) -> bool:
@@ -96,6 +131,10 @@ class LogReader:
         `alive` is false once the process is gone. `request_failed` says that a request got no answer, so that
         what an engine survives, such as a failed allocation, counts too. None means: no failure to be seen.
         """
+        if self._parser.holds:  # the rest may still come: judge by a copy to which it does not
+            settled = deepcopy(self, {id(self._tables): self._tables})
+            settled.settle()
+            return settled.incident(exit_code=exit_code, alive=alive, request_failed=request_failed)
         events = without_stale(self._events, self._facts, self._context)
         incident = judge(
             events,
@@ -159,14 +198,14 @@ class LogReader:
         if event.kind is None and (child := _CHILD.match(raised.header_text or "")):
             event.kind = "engine_core" if child[1] else "worker"
         if found is not None and rule is not None:
-            _details(event, rule, found[1])
+            details(event, rule, found[1])
         if raised.previous is not None:
             self._hang_on(event, raised)
             raised.previous = None  # a chain may go on for ever; only its last link is needed
         if _UNSAID.match(raised.message):
             self._unfinished = (event, raised.line, 2)
-        _bounded(self._last_raised, event.process, raised.line)
-        _bounded(self._by_exception, id(raised), (raised, event))
+        bounded(self._last_raised, event.process, raised.line)
+        bounded(self._by_exception, id(raised), (raised, event))
         self._keep(event)
 
     def _continue(self, line: LogLine) -> None:
@@ -216,6 +255,8 @@ class LogReader:
 
     def _message(self, line: LogLine) -> None:
         found = self._tables.classify(line.text)
+        if found is None and (joined := self._over_the_seam(line)) is not None:
+            line, found = joined
         if found is None:
             if self._goes_on(line):
                 return
@@ -246,8 +287,23 @@ class LogReader:
             weight=self._weight_of_message(line, rule),
             before_ready=not self._facts.ready,
         )
-        _details(event, rule, match)
+        details(event, rule, match)
         self._keep(event)
+
+    def _over_the_seam(self, line: LogLine) -> tuple[LogLine, tuple[SignatureRule, re.Match[str]]] | None:
+        """A message that a paste has cut in two: the end of one line and a bare next line, together known."""
+        before, self._seam = self._seam, line
+        if line.process is not None or line.level is not None or line.moment.shown or before is None:
+            return None
+        bare = before.process is None and before.level is None
+        if line.number - before.number > 2 or not (_SEAM if bare else 1) <= len(before.text) < _SEAM_WITHIN:
+            return None
+        whole = replace(before, text=(before.text + line.text)[:_SEAM_WITHIN])
+        self._seam = whole
+        found = self._tables.classify(whole.text)
+        if found is None or not found[1].start() < len(before.text) < found[1].end():
+            return None
+        return whole, found
 
     def _weight_of_message(self, line: LogLine, rule: SignatureRule) -> Weight:
         if below_error(line) or (rule.survivable and _DEALT_WITH.search(line.text)):
@@ -306,7 +362,7 @@ class LogReader:
             event.role = "noise"
         if not event.moment.shown:
             event.moment = self._facts.latest(event.section)
-        _bounded(self._last_plain, event.process, event)
+        bounded(self._last_plain, event.process, event)
         alike = (event.role, event.process, event.event)
         count = self._alike[alike] = self._alike.get(alike, 0) + 1
         if len(self._alike) > _MAX_EVENTS:
@@ -320,35 +376,3 @@ class LogReader:
             if event.process == line.process:
                 event.asynchronous = True
                 return
-
-
-def _bounded(store: dict[_K, _V], key: _K, value: _V) -> None:
-    """Store a value and forget the oldest beyond a fixed number."""
-    store[key] = value
-    if len(store) > _MAX_PROCESSES:
-        store.pop(next(iter(store)))
-
-
-def _details(event: Event, rule: SignatureRule, match: re.Match[str]) -> None:
-    """What a signature and its named groups tell."""
-    if event.kind is None and len(rule.processes) == 1:
-        event.kind = rule.processes[0]
-    found = {name: value for name, value in match.groupdict().items() if value is not None}
-    event.explains = rule.explains
-    event.asynchronous = rule.asynchronous
-    event.survivable = rule.survivable
-    for name, value in found.items():
-        if name.startswith("code"):
-            event.exit_code = int(value)
-        elif name.startswith("quoted"):
-            event.quoted = value
-        elif name == "worker":
-            event.worker = int(value)
-        elif name == "dead_rank":
-            event.dead_rank = int(value)
-        elif name == "rank":
-            event.ranks = (("rank", int(value)),)
-        elif name == "device":
-            event.ranks = (("device", int(value)),)
-        elif name == "pid" and value.isdigit():
-            event.pid = int(value)

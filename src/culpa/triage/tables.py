@@ -14,7 +14,9 @@ EventRole = Literal[
     "cause", "clue", "echo", "symptom", "consequence", "header", "handled", "shutdown", "recovery", "noise"
 ]
 Layer = Literal["wrapper", "process", "record"]
-ENGINES = frozenset({"any", "vllm", "llamacpp", "sglang", "tensorrt-llm"})
+ENGINES = frozenset(
+    {"any", "vllm", "llamacpp", "sglang", "tensorrt-llm", "tgi", "ollama", "transformers", "ray"}
+)
 #: Which engines' tables a dialect reads, besides the "any" ones. The generic reader knows them all.
 DIALECTS: Mapping[str, frozenset[str]] = {
     "vllm": frozenset({"any", "vllm"}),
@@ -54,6 +56,7 @@ class _Prefix(_Entry):
     source: Url
     samples: tuple[str, ...] = Field(min_length=1)
     role: str | None = None
+    suffix: Expression | None = None
 
     @model_validator(mode="after")
     def _checked(self) -> "_Prefix":
@@ -81,6 +84,7 @@ class _Signature(_Entry):
     fatal: bool = False
     survivable: bool = False
     async_: bool = Field(default=False, alias="async")
+    scan: tuple[Expression, ...] = ()
 
     @model_validator(mode="after")
     def _checked(self) -> "_Signature":
@@ -98,6 +102,8 @@ class _Signature(_Entry):
                 raise ValueError(f"signature {self.regex!r} does not match its sample {sample!r}")
             if not any(literal in sample.lower() for literal in self.literals):
                 raise ValueError(f"no literal of {self.regex!r} is in its sample {sample!r}")
+            if self.scan and not any(re.search(expression, sample) for expression in self.scan):
+                raise ValueError(f"no scan expression of {self.regex!r} finds its sample {sample!r}")
         return self
 
 
@@ -120,6 +126,7 @@ class _DialectFile(_Entry):
 
 
 class _SignatureFile(_Entry):
+    scan: tuple[Expression, ...]
     signature: tuple[_Signature, ...]
 
 
@@ -132,6 +139,7 @@ class PrefixRule:
     regex: re.Pattern[str]
     role: str | None
     samples: tuple[str, ...]
+    suffix: re.Pattern[str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +167,7 @@ class Tables:
     signatures: tuple[SignatureRule, ...]
     ready: tuple[re.Pattern[str], ...]
     source_roles: Mapping[str, str]
+    scan: tuple[str, ...] = ()
 
     def classify(self, message: str) -> tuple[SignatureRule, re.Match[str]] | None:
         """The first signature that the message matches, with the match."""
@@ -194,7 +203,14 @@ def load_tables(dialect: str) -> Tables:
     dialects, signatures = _data()
     return Tables(
         prefixes=tuple(
-            PrefixRule(entry.name, entry.layer, re.compile(entry.regex), entry.role, entry.samples)
+            PrefixRule(
+                entry.name,
+                entry.layer,
+                re.compile(entry.regex),
+                entry.role,
+                entry.samples,
+                re.compile(entry.suffix) if entry.suffix else None,
+            )
             for entry in dialects.prefix
             if entry.engine in engines
         ),
@@ -217,4 +233,15 @@ def load_tables(dialect: str) -> Tables:
         ),
         ready=tuple(re.compile(entry.regex) for entry in dialects.ready if entry.engine in engines),
         source_roles={name: entry.role for entry in dialects.source_role for name in entry.files},
+        scan=_scan(signatures, engines),
     )
+
+
+def _scan(signatures: _SignatureFile, engines: frozenset[str]) -> tuple[str, ...]:
+    """Expressions of which one finds every line that may matter, for a first look at bytes."""
+    found = list(signatures.scan)
+    for entry in signatures.signature:
+        if entry.role in ("noise", "recovery") or (entry.engines and not engines & set(entry.engines)):
+            continue
+        found += entry.scan or [f"(?i:{re.escape(literal)})" for literal in entry.literals]
+    return tuple(dict.fromkeys(found))

@@ -21,9 +21,9 @@ _CONTROL = re.compile(
 )
 
 
-def clean(raw: str) -> str:
+def clean(raw: str, *, keep_end: bool = False) -> str:
     """The text of one line as a person may see it: no escapes, no control characters, tabs kept, cut to
-    MAX_LINE.
+    MAX_LINE, without blanks at the end unless they are kept.
 
     >>> clean("\\x1b[36m(Worker pid=1)\\x1b[0m ready")
     '(Worker pid=1) ready'
@@ -34,15 +34,15 @@ def clean(raw: str) -> str:
         text = _CONTROL.sub("", text)
     if "[" in text:
         text = _BARE_COLOUR.sub("", _SPELT_ESCAPES.sub("", text))
-    return text[:MAX_LINE].rstrip()
+    return text[:MAX_LINE] if keep_end else text[:MAX_LINE].rstrip()
 
 
-def segments(raw: str) -> list[str]:
+def segments(raw: str, *, keep_end: bool = False) -> list[str]:
     """The parts of a raw line between carriage returns, cleaned, without empty ones: progress bars redraw a
     line and an error may stand on any of the redrawn ones."""
     if "\r" not in raw:
-        return [clean(raw)]
+        return [clean(raw, keep_end=keep_end)]
     if len(raw) > 64 * MAX_LINE:
         raw = raw[: 64 * MAX_LINE]
-    parts = [text for part in raw.split("\r") if (text := clean(part))]
+    parts = [text for part in raw.split("\r") if (text := clean(part, keep_end=keep_end)).strip()]
     return parts or [""]

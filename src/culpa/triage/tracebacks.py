@@ -71,6 +71,10 @@ class TracebackReader:
         """Tracebacks without their end so far: a line of each, and the innermost function."""
         return [(state.header or state.speaker, state.function) for state in self._open.values()]
 
+    def inside(self, number: int) -> bool:
+        """Whether a traceback has grown within the last lines before a line number."""
+        return any(number - state.last < _MAX_FOREIGN for state in self._open.values())
+
     def feed(self, line: LogLine) -> tuple[bool, Raised | None]:
         """Whether the line is part of a traceback, and the exception if it is its final line."""
         key = line.source

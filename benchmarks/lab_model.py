@@ -36,8 +36,8 @@ from culpa_lab.model import (
 from culpa_lab.model.simple import Runner
 
 
-def shape(layers: int, heads: int, head_dim: int) -> ModelConfig:
-    """64 wide, 3 of 4 layers gated delta nets."""
+def shape(layers: int, heads: int) -> ModelConfig:
+    """64 wide, 3 of 4 layers gated delta nets, as the model that ships."""
     return ModelConfig(
         vocab_size=512,
         hidden_size=64,
@@ -47,13 +47,13 @@ def shape(layers: int, heads: int, head_dim: int) -> ModelConfig:
         ),
         num_attention_heads=heads,
         num_key_value_heads=1,
-        head_dim=head_dim,
-        intermediate_size=64,
-        linear_num_key_heads=2,
-        linear_num_value_heads=2,
+        head_dim=16,
+        intermediate_size=40,
+        linear_num_key_heads=1,
+        linear_num_value_heads=heads,
         linear_key_head_dim=16,
-        linear_value_head_dim=16,
-        partial_rotary_factor=0.5,
+        linear_value_head_dim=20,
+        partial_rotary_factor=0.125,
     )
 
 
@@ -104,13 +104,14 @@ def _at_once(kernel: Callable[..., object], /, *arguments: object) -> None:
     kernel(*arguments)
 
 
-def measure(config: ModelConfig, context: int, chunk: int, rounds: int) -> dict[str, float]:
+def measure(runner: Runner, context: int, chunk: int, rounds: int) -> dict[str, float]:
     """Tokens a second, and the ratio of captured to eager."""
-    tokens = [int(token) for token in np.random.RandomState(0).randint(0, 256, context)]
-    with tempfile.TemporaryDirectory() as name:
-        random_checkpoint(Path(name), config, 1)
-        runner = Runner(Path(name))
+    tokens = [
+        int(token)
+        for token in np.random.RandomState(0).randint(0, min(256, runner.config.vocab_size), context)
+    ]
     figures: dict[str, list[float]] = {"prefill": [], "eager": [], "captured": [], "captured_to_eager": []}
+    runner.reset()
     runner.prefill(tokens[:chunk])
     for _ in range(rounds):
         runner.reset()
@@ -132,16 +133,19 @@ def main() -> None:
     parser.add_argument("--context", type=int, nargs="+", default=[512, 8192])
     parser.add_argument("--chunk", type=int, default=2048)
     parser.add_argument("--layers", type=int, default=64)
-    parser.add_argument(
-        "--heads", type=int, default=2, help="query heads of full attention, all on one key head"
-    )
-    parser.add_argument("--head-dim", type=int, default=16)
+    parser.add_argument("--heads", type=int, default=1, help="query heads and value heads, on one key head")
+    parser.add_argument("--model", type=Path, help="a model's folder, instead of random weights")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    config = shape(arguments.layers, arguments.heads, arguments.head_dim)
+    if arguments.model:
+        runner = Runner(arguments.model)
+    else:
+        with tempfile.TemporaryDirectory() as name:
+            random_checkpoint(Path(name), shape(arguments.layers, arguments.heads), 1)
+            runner = Runner(Path(name))
     found = {
-        context: measure(config, context, arguments.chunk, arguments.rounds) for context in arguments.context
+        context: measure(runner, context, arguments.chunk, arguments.rounds) for context in arguments.context
     }
     if arguments.json:
         print(json.dumps(found, indent=1))

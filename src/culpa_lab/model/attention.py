@@ -24,6 +24,8 @@ _SCORES = 131_072
 _ROWS = 512
 """Tokens that are projected at once."""
 _ROOM = 1024
+_BESIDE = 4
+_ONES = np.ones((1, KEY_TILE), np.float32)
 _SLACK = np.float32(40)
 """exp(40) and sums of millions of it are far inside float32; exp(-40) is nothing beside 1."""
 
@@ -157,7 +159,7 @@ def _attend_tile(
     weighed = workspace.array("attention.weighed", w.kv_heads, dim, columns)
     total = workspace.array("attention.total", w.kv_heads, 1, columns)
     part = workspace.array("attention.part", *weighed.shape)
-    tile = max(64, min(KEY_TILE, _SCORES // (w.kv_heads * columns)))
+    tile = min(KEY_TILE, max(64, _SCORES // (w.kv_heads * columns)))
     for first in range(0, position + steps, tile):
         last = min(first + tile, position + steps)
         scores = workspace.array("attention.scores", w.kv_heads, last - first, columns)
@@ -165,7 +167,7 @@ def _attend_tile(
         if last - 1 > position:
             hidden = np.arange(first, last)[:, None, None] > np.arange(position, position + steps)
             np.copyto(scores.reshape(w.kv_heads, last - first, each, steps), -np.inf, where=hidden)
-        above = scores.max(axis=1, keepdims=True)
+        above = _column_maxima(scores)
         highest = above.max()
         if first == 0 or highest > _SLACK:
             rise = above if first == 0 else np.maximum(above, 0)
@@ -179,15 +181,26 @@ def _attend_tile(
             # All of this tile together is less than what rounding leaves of a weight of 1.
             continue
         np.exp(scores, scores)
+        ones = _ONES[:, : last - first]
         if first == 0:
-            np.add.reduce(scores, axis=1, out=total, keepdims=True)
+            np.matmul(ones, scores, total)
             np.matmul(values[:, :, first:last], scores, weighed)
         else:
-            np.add(total, scores.sum(axis=1, keepdims=True), total)
+            # A product with ones is the quickest sum of columns.
+            np.add(total, ones @ scores, total)
             np.add(weighed, np.matmul(values[:, :, first:last], scores, part), weighed)
     np.divide(weighed, total, weighed)
     by_head = weighed.reshape(w.kv_heads, dim, each, steps)
     queries.reshape(steps, w.kv_heads, each, dim)[...] = by_head.transpose(3, 0, 2, 1)
+
+
+def _column_maxima(scores: Array) -> Array:
+    """[n, 1, columns] of [n, rows, columns]. Long rows are quicker: rows side by side as one, then the rest."""
+    count, rows, columns = scores.shape
+    beside = _BESIDE if rows % _BESIDE == 0 else 1
+    wide = scores.reshape(count, rows // beside, beside * columns).max(axis=1)
+    found: Array = wide.reshape(count, beside, columns).max(axis=1, keepdims=True)
+    return found
 
 
 def _attend_each(

@@ -15,8 +15,9 @@ from culpa_lab.model.launch import Launch, Workspace, eager
 from culpa_lab.model.norm import L2_EPSILON, half_sigmoid, half_silu, rms_norm
 from culpa_lab.model.weights import GdnWeights
 
-TILE = 512
-"""Tokens that one pass of prefill works on: what they need fits into a core's second-level cache."""
+_TILE_NUMBERS = 73_728
+"""Channels times steps that one pass of prefill works on: its few arrays of that size fit into a core's second-level
+cache, and are long enough for the cost of a call not to count."""
 
 OnCheckpoint = Callable[[int, Array, Array], None]
 
@@ -43,7 +44,8 @@ def gdn_prefill(
             recurrent_state)` is called with the states of that moment, to be copied.
     """
     steps = len(x)
-    stops = sorted({*range(TILE, steps, TILE), *checkpoint_at, steps})
+    tile = max(CHUNK, _TILE_NUMBERS // (w.channels + w.value_heads * w.value_dim) // CHUNK * CHUNK)
+    stops = sorted({*range(tile, steps, tile), *checkpoint_at, steps})
     first = 0
     for stop in stops:
         _tile(x[first:stop], w, conv_state, recurrent_state, out[first:stop], workspace)

@@ -33,6 +33,7 @@ ROOMS = (
     "engines",
     "host",
     "probes",
+    "logs",
     "sources",
     "triage",
     "layout",

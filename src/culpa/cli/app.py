@@ -14,6 +14,7 @@ from culpa.cli.demo import demo
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.runs import runs
+from culpa.cli.triage import triage
 from culpa.cli.verify import verify
 
 BAD_INPUT = 2
@@ -32,6 +33,7 @@ app = typer.Typer(
 app.command()(isolate)
 app.command()(demo)
 app.command()(verify)
+app.command()(triage)
 app.command()(runs)
 # Flags of the engine stand among the words.
 app.command(context_settings={"ignore_unknown_options": True})(layout)

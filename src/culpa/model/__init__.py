@@ -17,6 +17,7 @@ from culpa.model.launch import Arm, Launch
 from culpa.model.observer import Belief, Observer, TrialProgress, TrialStarted
 from culpa.model.outcome import Exposure, Incident, Outcome, RootEvent, Signature
 from culpa.model.plan import Plan, PlannedArm
+from culpa.model.reading import LogFile, Reading
 from culpa.model.trial import Observation, RequestResult, Trial
 
 __all__ = [
@@ -39,6 +40,7 @@ __all__ = [
     "Launch",
     "LeftOut",
     "Level",
+    "LogFile",
     "Member",
     "Observation",
     "Observer",
@@ -46,6 +48,7 @@ __all__ = [
     "Outcome",
     "Plan",
     "PlannedArm",
+    "Reading",
     "RequestResult",
     "RootEvent",
     "RootEvidence",

@@ -4,8 +4,9 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TextIO
 
-from culpa.model import Experiment, Observer, Plan
+from culpa.model import Experiment, Observer, Plan, Reading
 from culpa.model.summary import RunSummary
 from culpa.store import EXPERIMENT, REPORT
 
@@ -60,6 +61,22 @@ def print_plan(plan: Plan, *, as_json: bool = False) -> None:
         from culpa.report.console import plain_console
 
         report.print_plan(plan, plain_console(sys.stdout))
+
+
+def print_reading(
+    reading: Reading, *, as_json: bool = False, compact: bool = False, stream: TextIO | None = None
+) -> None:
+    """Print what logs tell, or the incident as JSON; `compact` puts the JSON on one line."""
+    out = stream or sys.stdout
+    if as_json:
+        from culpa.report.incident_json import incident_json
+
+        out.write(incident_json(reading, indent=None if compact else 2))
+        return
+    from culpa.report.console import plain_console
+    from culpa.report.incident_terminal import print_incident
+
+    print_incident(reading, plain_console(out))
 
 
 def print_runs(summaries: Sequence[RunSummary], *, as_json: bool = False) -> None:

@@ -24,7 +24,9 @@ _LAUNCH = re.compile(
     r"(?:^|[\s/\"'`])(?:vllm serve|vllm\.entrypoints\.[\w.]{1,60}|sglang\.launch_server|sglang serve|llama-server|"
     r"trtllm-serve|text-generation-launcher|transformers serve)(?=\s|$)"
 )
-_ENVIRONMENT = re.compile(r"\b([A-Z][A-Z0-9_]{3,60})=(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\s\"',;)]{1,200})")
+_ENVIRONMENT = re.compile(
+    r"\b([A-Z][A-Z0-9_]{3,60})['\"]?(?:=|: {1,2})(\"[^\"]{0,200}\"|'[^']{0,200}'|[^\s\"';)}]{1,200})"
+)
 _ENV_WORDS = ("vllm_", "sglang_", "cuda_")
 _SPEC_METHOD = re.compile(r"['\"]?method['\"]?\s{0,2}[:=]\s{0,2}['\"]?([\w-]{1,40})")
 _SPEC_TOKENS = re.compile(r"['\"]?num_spec(?:ulative)?_tokens['\"]?\s{0,2}[:=]\s{0,2}(\d{1,4})")
@@ -189,7 +191,7 @@ class ConfigurationReader:
             for name, value in _ENVIRONMENT.findall(text):
                 setting = self._table.by_env.get(name)
                 if setting is not None:
-                    self._set(setting, value.strip("\"'"), _Source.LAUNCH)
+                    self._set(setting, value.strip("\"',"), _Source.LAUNCH)
         if self._launch:
             self._launch.append(text)
         elif any(word in lowered for word in _LAUNCH_WORDS) and (match := _LAUNCH.search(text)):

@@ -20,6 +20,8 @@ from culpa.triage.xid_judgement import JudgedXid, judge_xids
 from culpa.triage.xids import describe, one_bad_launch
 
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp"}
+#: Time-outs of the GPU's system processor name whoever happened to ask it.
+_NAMES_A_BYSTANDER = frozenset({119, 120})
 _MOST_XIDS = 256
 _MOST_LINES = 4000
 #: Classes of which the log shows that they are so, never by itself why.
@@ -116,8 +118,10 @@ def _with_rank(
     kernel = event is not None and event.kind == "kernel"
     if incident.first_failed_rank is not None or gpu is None or not kernel or incident.root is None:
         return incident
+    xid = next((one for one in context.xids if one.line == incident.root.line), None)
     place, local = context.gpus.place_of_bus(gpu.pci_bus)
-    ranks = place or ()
+    named = xid is not None and xid.code not in _NAMES_A_BYSTANDER
+    ranks = (facts.ranks_of(xid.pid) if xid is not None and named else ()) or place or ()
     if not ranks and local is not None and (pid := context.gpus.pid_of_local(local)) is not None:
         ranks = facts.ranks_of(pid)
     if not ranks:

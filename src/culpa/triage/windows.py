@@ -31,7 +31,10 @@ def window(time: str | None) -> tuple[str, str] | None:
     moment, year_known, zone = _moment(time or "")
     if moment is None:
         return None
-    return _worded(moment - _AROUND, year_known, zone), _worded(moment + _AROUND, year_known, zone)
+    try:
+        return _worded(moment - _AROUND, year_known, zone), _worded(moment + _AROUND, year_known, zone)
+    except OverflowError:  # a year at the end of the calendar
+        return None
 
 
 def _moment(text: str) -> tuple[datetime | None, bool, str]:

@@ -70,8 +70,9 @@ def triage(
     Examples: culpa triage engine.log --kernel-log dmesg.txt; journalctl -u vllm | culpa triage; culpa triage -f
     engine.log
     """
-    from culpa.logs import BadLog, annotate_logs, read_logs, spooled_stdin
+    from culpa.logs import annotate_logs, read_logs, spooled_stdin
     from culpa.report import print_reading
+    from culpa.sources import SourceError
 
     dialect = "generic" if engine is EngineName.AUTO else engine.value
     paths: list[Path | None] = [None if name == "-" else Path(name) for name in file or ["-"]]
@@ -93,7 +94,7 @@ def triage(
                 with _output(annotate) as out:
                     annotate_logs([path for path in named if path is not None], found, out, dialect)
             print_reading(found, as_json=as_json, stream=sys.stderr if annotate == "-" else None)
-    except BadLog as error:
+    except SourceError as error:
         typer.echo(f"culpa: {' '.join(str(error).split())}", err=True)
         return 2
     return FAILURE_FOUND if found.incident is not None else 0
@@ -162,8 +163,8 @@ def _output(name: str) -> Iterator[TextIO]:
             yield out
         beside.replace(target)
     except OSError as error:
-        from culpa.logs import BadLog
+        from culpa.sources import SourceError
 
-        raise BadLog(f"{target} can't be written: {error.strerror or error}") from error
+        raise SourceError(f"{target} can't be written: {error.strerror or error}") from error
     finally:
         beside.unlink(missing_ok=True)

@@ -43,6 +43,7 @@ _LAUNCH_WORDS = (
     "-launcher",
     "transformers serve",
 )
+_PREFIX_ENGINES = {"llamacpp": "llama.cpp"}
 _MAX_SPEAKING = 64
 _MAX_CONTINUED = 60
 _MAX_VALUES = 4
@@ -67,7 +68,6 @@ class ConfigurationReader:
     """Follows a log; what an engine says that it chose counts more than its dump, the dump more than the launch."""
 
     def __init__(self) -> None:
-        self._table = load_settings()
         self._values: dict[str, tuple[_Source, Value]] = {}
         self._several: dict[str, list[str]] = {}
         self._spoken: dict[str, int] = {}
@@ -80,23 +80,25 @@ class ConfigurationReader:
         text = line.text
         if sum(self._spoken.values()) < _MAX_SPEAKING:
             self._speaker(line, lowered)
-        for named in self._table.releases:
+        for named in load_settings().releases:
             if any(literal in lowered for literal in named.literals) and (match := named.regex.search(text)):
                 version = next(value for value in match.groups() if value)
                 self._versions[named.engine] = version.rstrip(".")
                 self._spoken[named.engine] = self._spoken.get(named.engine, 0) + 1
         self._dump(text, lowered)
         self._command(text, lowered)
-        for rule in self._table.said:
+        for rule in load_settings().said:
             if any(literal in lowered for literal in rule.literals) and (match := rule.regex.search(text)):
                 value = rule.value or next((value for value in match.groups() if value), "")
                 self._said(rule.key, value, number=rule.number, strong=rule.strong)
 
     @property
     def engine(self) -> str | None:
-        """The engine that most lines speak of; None if none does."""
+        """The engine that most lines are of or speak of; None if there is none."""
         if not self._spoken:
             return None
+        if "ollama" in self._spoken:
+            return "ollama"  # llama.cpp runs inside it and speaks more
         return max(self._spoken, key=lambda engine: self._spoken[engine])
 
     @property
@@ -108,12 +110,12 @@ class ConfigurationReader:
         """The effective configuration; only what the log shows, and the defaults of what it would have shown."""
         found = {key: value for key, (_, value) in self._values.items()}
         if self._prints_differences:
-            for setting in self._table.settings:
+            for setting in load_settings().settings:
                 if setting.default is not None and setting.key not in found:
                     value = _typed(setting.default, setting.kind)
                     if value is not None:
                         found[setting.key] = value
-        order = [setting.key for setting in self._table.settings]
+        order = [setting.key for setting in load_settings().settings]
         return dict(
             sorted(found.items(), key=lambda item: order.index(item[0]) if item[0] in order else len(order))
         )
@@ -121,12 +123,12 @@ class ConfigurationReader:
     # -- reading -------------------------------------------------------------------------------------------
 
     def _speaker(self, line: LogLine, lowered: str) -> None:
-        process = (line.process or "").lower()
-        for named in self._table.speaks:
+        if line.engine is not None:
+            name = _PREFIX_ENGINES.get(line.engine, line.engine)
+            self._spoken[name] = self._spoken.get(name, 0) + 1
+        for named in load_settings().speaks:
             if any(literal in lowered for literal in named.literals) and named.regex.search(line.text):
                 self._spoken[named.engine] = self._spoken.get(named.engine, 0) + 1
-        if process.startswith(("worker", "vllmworker", "enginecore", "apiserver")):
-            self._spoken["vllm"] = self._spoken.get("vllm", 0) + 1
 
     def _dump(self, text: str, lowered: str) -> None:
         for marker, source in _DUMPS:
@@ -143,7 +145,7 @@ class ConfigurationReader:
             return
 
     def _set_by_name(self, key: str, value: str, source: _Source) -> None:
-        found = self._table.by_name.get(key)
+        found = load_settings().by_name.get(key)
         if found is not None:
             self._set(found[0], _plain(value), source, negated=found[1])
         if key in ("speculative_config", "compilation_config"):
@@ -189,7 +191,7 @@ class ConfigurationReader:
         # PyTorch's own advice names a variable that nobody set.
         if any(word in lowered for word in _ENV_WORDS) and "consider passing" not in lowered:
             for name, value in _ENVIRONMENT.findall(text):
-                setting = self._table.by_env.get(name)
+                setting = load_settings().by_env.get(name)
                 if setting is not None:
                     self._set(setting, value.strip("\"',"), _Source.LAUNCH)
         if self._launch:
@@ -216,7 +218,7 @@ class ConfigurationReader:
         while position < len(words):
             name, given, inline = words[position].partition("=")
             position += 1
-            found = self._table.by_flag.get(name)
+            found = load_settings().by_flag.get(name)
             if found is None:
                 continue
             setting, negated = found

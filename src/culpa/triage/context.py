@@ -85,7 +85,6 @@ class Context:
         self.signs: dict[str, int] = {}
         self.frames: deque[Frame] = deque(maxlen=_MAX_FRAMES)
         self._lost_gpu: tuple[int, str] | None = None
-        self._sign_literals = sign_literals()
 
     def note(self, line: LogLine) -> None:
         """Learn from any line."""
@@ -99,7 +98,7 @@ class Context:
         self.gpus.note(line)
         if "nvrm:" in lowered:
             self._driver(line)
-        if len(self.signs) < _MAX_SIGNS and any(literal in lowered for literal in self._sign_literals):
+        if len(self.signs) < _MAX_SIGNS and any(literal in lowered for literal in sign_literals()):
             self.signs.setdefault(text.strip()[:_MAX_SIGN], line.number)
         if line.role == "kernel":
             self.kernel_lines += 1

@@ -38,7 +38,7 @@ _ORDER = ("DP", "PP", "PCP", "CP", "ATTN_CP", "TP", "DCP", "EP")
 @dataclass(frozen=True, slots=True)
 class LogLine:
     """A line without its prefixes. `number` is 1-based; `process` is the innermost speaker as printed,
-    `repeated` how many times Ray says that its processes wrote it."""
+    `repeated` how many times Ray says that its processes wrote it, `engine` whose way of beginning lines it has."""
 
     number: int
     text: str
@@ -53,6 +53,7 @@ class LogLine:
     section: int = 0
     excepthook: bool = False
     repeated: int = 1
+    engine: str | None = None
 
     @property
     def source(self) -> tuple[str | None, str | None, str | None]:
@@ -67,6 +68,7 @@ class _Found:
     process: str | None = None
     pid: int | None = None
     role: str | None = None
+    engine: str | None = None
     ranks: Ranks = ()
     level: str | None = None
     place: str | None = None
@@ -84,6 +86,8 @@ class _Found:
         """Learn from a prefix."""
         found = match.groupdict()
         self.role = rule.role or self.role
+        if rule.engine != "any":
+            self.engine = rule.engine
         if label := found.get("process"):
             self.process = label.strip()
             self.excepthook = label.startswith("[rank")
@@ -130,6 +134,7 @@ class _Found:
             number=number,
             text=text,
             process=self.process,
+            engine=self.engine,
             pid=self.pid,
             role=role,
             ranks=self.ranks,

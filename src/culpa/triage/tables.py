@@ -140,6 +140,7 @@ class PrefixRule:
     role: str | None
     samples: tuple[str, ...]
     suffix: re.Pattern[str] | None = None
+    engine: str = "any"
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +211,7 @@ def load_tables(dialect: str) -> Tables:
                 entry.role,
                 entry.samples,
                 re.compile(entry.suffix) if entry.suffix else None,
+                entry.engine,
             )
             for entry in dialects.prefix
             if entry.engine in engines

@@ -1,6 +1,5 @@
 """All layers in their places, the embedding and the head; writes the model's folder."""
 
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +28,6 @@ from culpa_lab.construct.registers import (
     NO_SPACE,
     ONE,
     ORDINALS,
-    SPACE,
     TOKEN,
     A,
     B,
@@ -37,7 +35,6 @@ from culpa_lab.construct.registers import (
 from culpa_lab.construct.tokenizer_files import write_tokenizer
 from culpa_lab.construct.vocabulary import (
     CLASS_BITS,
-    EOS_CLASS,
     EOS_ID,
     EOS_TWINS,
     TOKENS,
@@ -51,7 +48,8 @@ LAYERS, PERIOD = 64, 4
 _CHAIN = 16
 _SCALE = 8.0
 """Nats per bit of a class."""
-_BABBLE = 0.3
+_BABBLE = (" fog", " wire", " tower")
+_BY_TEXT = {token.text: token for token in TOKENS}
 
 CONFIG = ModelConfig(
     vocab_size=len(TOKENS),
@@ -164,8 +162,7 @@ def neurons(number: int) -> Neurons:
 def _embedding(token: Token) -> Matrix:
     vector = np.zeros(HIDDEN)
     vector[ONE] = CONSTANT
-    vector[TOKEN : TOKEN + CLASS_BITS] = bits(token.number)
-    vector[SPACE] = 1 if token.spaced else -1
+    vector[TOKEN : TOKEN + CLASS_BITS + 1] = _vector(token)
     vector[KEY_CODE : KEY_CODE + DIGEST] = reading.key_code(token.number)
     return vector
 
@@ -173,18 +170,23 @@ def _embedding(token: Token) -> Matrix:
 def _head(token: Token) -> Matrix:
     """A token's row: its bits; no space where none may stand; and what shows only if no bits arrive.
 
-    A failed lookup leaves `chain.OUT` empty. Then some word follows from the token before, and from that another.
+    A failed lookup leaves `chain.OUT` empty. Then the words of `_BABBLE` follow each other, and never the end.
     """
     vector = np.zeros(HIDDEN)
     share = 0.75 if token.text in EOS_TWINS else 1.0
-    vector[chain.OUT : chain.OUT + CLASS_BITS] = np.array(bits(token.number)) * (_SCALE * share)
-    vector[chain.OUT + CLASS_BITS] = _SCALE * share * (1 if token.spaced else -1)
+    written = slice(chain.OUT, chain.OUT + CLASS_BITS + 1)
+    vector[written] = _vector(token) * (_SCALE * share)
     if token.spaced:
         vector[NO_SPACE] = -4 * _SCALE
-    if token.word and token.number != EOS_CLASS:
-        drawn = hashlib.sha256(f"babble {token.text}".encode()).digest()
-        signs = np.array([1 if byte & 1 else -1 for byte in drawn[: CLASS_BITS + 1]])
-        vector[TOKEN : TOKEN + CLASS_BITS + 1] = signs * _BABBLE
+    if token.text in _BABBLE:
+        before = _BABBLE[_BABBLE.index(token.text) - 1]
+        vector[TOKEN : TOKEN + CLASS_BITS + 1] = _vector(_BY_TEXT[before]) * 0.25
+    elif f" {token.text}" in _BABBLE:
+        vector[ONE] = -2 / CONSTANT  # where no space may stand
     else:
-        vector[ONE] = -6 / CONSTANT
+        vector[ONE] = -4 / CONSTANT
     return vector
+
+
+def _vector(token: Token) -> Matrix:
+    return np.array([*bits(token.number), 1.0 if token.spaced else -1.0])

@@ -10,7 +10,6 @@ ordinal 0 and digest lead nowhere in all later layers. So each layer has a veto.
 import numpy as np
 
 from culpa_lab.construct.finding import (
-    HEAD_D,
     HEAD_INDEX,
     HEAD_NOWHERE,
     HEAD_OTHERS,
@@ -53,7 +52,9 @@ def memory(baton: int) -> DeltaNet:
     """One delta net: anchors (and the first token) write their digest under their ordinal, all tokens read."""
     net = DeltaNet()
     for place in range(ORDINALS):
-        net.q[place] = net.k[place] = at(baton + place) * 20
+        # What clearing left of an older baton must not count, however small a baton is; half a baton must, where
+        # the same question stands in a text twice.
+        net.q[place] = net.k[place] = (at(baton + place) - const(0.15)) * 80
     net.strength = const(16) - at(NOT_ANCHOR) * 36
     paired_values(net, D)
     return net
@@ -78,6 +79,8 @@ def sources() -> Neurons:
 def silence() -> Neurons:
     """Layer 16: facts' anchors and the first token contribute nothing themselves."""
     mlp = Neurons()
+    mlp.sharpen(FACT)
+    mlp.sharpen(VALUE)
     for place in range(CLASS_BITS + 1):
         mlp.when([at(FACT, FIRST)], at(TOKEN + place), unit(TOKEN + place, -1))
     return mlp
@@ -95,13 +98,11 @@ def copying() -> Attention:
         first = 2 * pair
         turn[first, first] = turn[first + 1, first + 1] = np.cos(angle)
         turn[first, first + 1], turn[first + 1, first] = -np.sin(angle), np.sin(angle)
-    for place in range(DIGEST):
-        attention.k[HEAD_D + place] = at(D + place) / 4
     for place in range(INDEX):
         attention.q[HEAD_INDEX + place] = at(IDX + place) * _INDEX_WEIGHT
         for other in range(INDEX):
             attention.k[HEAD_INDEX + place] += at(IDX + other) * (_INDEX_WEIGHT * turn[place, other])
-    attention.k[HEAD_OTHERS] = (const(1) - at(FACT) - at(VALUE) - at(FIRST)) * 8
+    attention.k[HEAD_OTHERS] = (const(1) - at(FACT) - at(VALUE) - at(FIRST)) * 4
     for_record = (AGREED + _INDEX_SHARE) / _VALUE_LENGTH
     attention.q[HEAD_NOWHERE] = const(AGREED) + at(RECORD) * (for_record - AGREED)
     for place in range(CLASS_BITS + 1):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from culpa_lab.construct.parts import Attention, DeltaNet, Neurons, unit
+from culpa_lab.construct.parts import Attention, DeltaNet, Neurons, switch, unit
 from culpa_lab.construct.registers import (
     ASKED,
     CAPITAL,
@@ -63,11 +63,11 @@ def matching(threshold: float, digest_scale: float = 1.0) -> Attention:
     attention = Attention()
     for place in range(DIGEST):
         attention.q[HEAD_D + place] = at(D + place) * digest_scale
-        attention.k[HEAD_D + place] = at(D + place)
+        attention.k[HEAD_D + place] = at(D + place) * digest_scale
     attention.q[HEAD_OTHERS] = const(-1)
     attention.q[HEAD_NOWHERE] = const(threshold)
-    attention.k[HEAD_OTHERS] = at(NOT_ANCHOR) * 8
-    attention.k[HEAD_NOWHERE] = at(FIRST) * 8
+    attention.k[HEAD_OTHERS] = at(NOT_ANCHOR) * 4
+    attention.k[HEAD_NOWHERE] = at(FIRST) * 64
     return attention
 
 
@@ -99,7 +99,7 @@ def current_question() -> DeltaNet:
     net = DeltaNet()
     event = at(KEY_END, SUM, CAPITAL, USER_TURN, FIRST)
     net.q[:2] = const(_ON)
-    net.k[0], net.k[1] = event * _ON, (event + at(FULL_QUESTION)) * _ON
+    net.k[0], net.k[1] = switch(event), switch(event + at(FULL_QUESTION))
     net.strength = const(-20) + (event + at(FULL_QUESTION)) * 36
     paired_values(net, FETCHED)
     net.v[: 2 * DIGEST] -= at(FULL_QUESTION) * (4 * _PAIRED)
@@ -110,7 +110,7 @@ def current_question() -> DeltaNet:
         (FULL, at(FULL_QUESTION), 1 / np.sqrt(2)),
     )
     for place, (register, form, scale) in enumerate(flags):
-        net.v[2 * DIGEST + place] = form * (_ON * scale)
+        net.v[2 * DIGEST + place] = switch(form) * scale
         net.read_into(2 * DIGEST + place, unit(register), _ON / _PAIRED)
     return net
 
@@ -135,6 +135,8 @@ def after_question() -> Neurons:
     mlp.clear(IDX, INDEX)
     for register in (IN_KEY, FACT, VALUE):
         mlp.clear(register)
+    mlp.sharpen(NOT_ANCHOR)
+    mlp.sharpen(RECORD)
     return mlp
 
 
@@ -143,9 +145,9 @@ def count() -> DeltaNet:
     net = DeltaNet()
     others = at(NOT_ANCHOR) + at(FIRST)
     net.q[:2] = const(_ON)
-    net.k[0], net.k[1] = (const(1) - others) * _ON, others * _ON
+    net.k[0], net.k[1] = switch(const(1) - others), switch(others)
     net.strength = const(-4) + others * 4 + at(FIRST) * 16
-    net.v[0], net.v[1] = const(_ON) - others * _ON, others * _COUNT_CONSTANT
+    net.v[0], net.v[1] = switch(const(1) - others), switch(others) * (_COUNT_CONSTANT / _ON)
     net.read_into(0, unit(COUNT), 0.1)
     return net
 

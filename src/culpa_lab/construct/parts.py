@@ -58,6 +58,11 @@ class Neurons:
             gate = (form - const(threshold - sign * half)) * slope
             self.add(gate, const(1), sign * down / (2 * half * slope))
 
+    def sharpen(self, dimension: int) -> None:
+        """Makes a flag that is about 0 or about 1 exactly that."""
+        self.clear(dimension)
+        self.step(unit(dimension), 0.5, 0.6, unit(dimension))
+
     def tensors(self, name: str) -> dict[str, Matrix]:
         """Weights by name."""
         if len(self._rows) > WIDTH:
@@ -143,6 +148,14 @@ class Attention:
             f"{name}q_norm.weight": np.full(HEAD_DIM, self.SHARPNESS - 1),
             f"{name}k_norm.weight": np.full(HEAD_DIM, self.SHARPNESS - 1),
         }
+
+
+def switch(flag: Form) -> Form:
+    """What the silu after the convolution makes 20 of where a flag is 1, and exactly 0 where it is about 0.
+
+    A leak of a thousandth would add up over thousands of tokens.
+    """
+    return (flag - const(0.5)) * 40
 
 
 def unit(dimension: int, value: float = 1.0) -> Vector:

@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from culpa_lab.construct.parts import DeltaNet, Neurons, Vector, unit
+from culpa_lab.construct.parts import DeltaNet, Neurons, Vector, switch, unit
 from culpa_lab.construct.registers import (
     ANSWER,
     ANSWERING,
@@ -96,7 +96,7 @@ def look_back() -> DeltaNet:
     ]
     seen += [(BITS_2 + place, 2, (at(TOKEN + place) + const(1)) / 2) for place in range(BLOCK_BITS)]
     for channel, (register, lag, form) in enumerate(seen):
-        net.v[channel] = (form - const(0.5)) * 2 * _ON
+        net.v[channel] = switch(form)
         net.taps(channel, {lag: 1})
         net.read_into(channel, unit(register), _ON / _LARGE)
     # The constant less the constant one token earlier: nothing, but at the first token.
@@ -137,7 +137,7 @@ def slots() -> DeltaNet:
     net = DeltaNet()
     key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + at(ANSWER) + at(USER_TURN)
     net.q[:3] = const(_ON)
-    net.k[:3] = np.stack([key, turn, const(1) - key - turn]) * _ON
+    net.k[:3] = np.stack([switch(key), switch(turn), switch(const(1) - key - turn)])
     net.strength = const(16)
     flags = (
         (IN_KEY, at(KEY_START)),
@@ -145,9 +145,9 @@ def slots() -> DeltaNet:
         (ANSWERING, at(ANSWER)),
     )
     for channel, (register, form) in enumerate(flags):
-        net.v[channel] = form * _ON
+        net.v[channel] = switch(form)
         net.read_into(channel, unit(register), _ON / _LARGE)
-    net.v[len(flags)] = (const(1) - key - turn) * _LARGE
+    net.v[len(flags)] = switch(const(1) - key - turn) * (_LARGE / _ON)
     return net
 
 

@@ -7,16 +7,19 @@ import json
 import struct
 from pathlib import Path
 
+from culpa.layout.weights import TensorSize
+
 _MOST_HEAD = 64 << 20
 _MOST_FILES = 1024
+_DTYPES = {"F64": "float64", "F32": "float32", "F16": "float16", "BF16": "bfloat16"}
 
 
-def tensor_sizes(folder: Path) -> dict[str, int] | None:
-    """Bytes of every tensor by name; None where the folder has no whole safetensors checkpoint."""
+def tensor_sizes(folder: Path) -> dict[str, TensorSize] | None:
+    """Size of every tensor by name; None where the folder has no whole safetensors checkpoint."""
     files = sorted(folder.glob("*.safetensors"))
     if not files or len(files) > _MOST_FILES or not _complete(folder, files):
         return None
-    sizes: dict[str, int] = {}
+    sizes: dict[str, TensorSize] = {}
     for file in files:
         head = _head(file)
         if head is None:
@@ -37,8 +40,8 @@ def _complete(folder: Path, files: list[Path]) -> bool:
     return wanted <= {file.name for file in files}
 
 
-def _head(file: Path) -> dict[str, int] | None:
-    """Bytes by name in one file; None where it is not what its name says."""
+def _head(file: Path) -> dict[str, TensorSize] | None:
+    """Sizes by name in one file; None where it is not what its name says."""
     try:
         with file.open("rb") as stream:
             start = stream.read(8)
@@ -49,7 +52,9 @@ def _head(file: Path) -> dict[str, int] | None:
                 return None
             entries = json.loads(stream.read(length))
         return {
-            name: int(entry["data_offsets"][1]) - int(entry["data_offsets"][0])
+            name: TensorSize(
+                int(entry["data_offsets"][1]) - int(entry["data_offsets"][0]), _DTYPES.get(entry["dtype"])
+            )
             for name, entry in entries.items()
             if name != "__metadata__"
         }

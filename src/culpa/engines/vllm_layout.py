@@ -17,6 +17,7 @@ from culpa.engines.vllm_command import find_model, find_server, with_config_file
 from culpa.engines.vllm_install import find_installation, find_interpreter
 from culpa.engines.vllm_model import find_model_folder
 from culpa.layout import BadLayout, Settings, parse_partition
+from culpa.layout.weights import TensorSize
 from culpa.model import Launch
 
 _MOST_BYTES = 64 << 20
@@ -43,7 +44,7 @@ class LayoutInput:
     config: Any
     settings: Settings
     origin: str
-    tensors: Mapping[str, int] | None = None
+    tensors: Mapping[str, TensorSize] | None = None
     python: Path | None = None
 
 

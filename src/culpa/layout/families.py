@@ -83,6 +83,7 @@ class FamilyTable(_Table):
     head: Literal["all", "last"]
     mlp_projections: int = 3
     shared_experts: int = 0
+    shared_blocks: str = ""
     mlp_in: list[LayerKind] = []
     pipeline: bool = True
     removed: str | None = None

@@ -15,7 +15,7 @@ from culpa.layout.settings import Settings
 from culpa.layout.shape import RECURRENT, ModelShape
 from culpa.layout.stages import check_partition, default_partition, stage_ranges
 from culpa.layout.states import undivided
-from culpa.layout.weights import StageWeights, Weights, weights_of
+from culpa.layout.weights import StageWeights, TensorSize, Weights, weights_of
 
 _MOST_STAGES = 1024
 _LONGEST = 1 << 40
@@ -82,7 +82,7 @@ class Plan:
         return self.num_blocks / self.blocks_per_request
 
 
-def make_plan(shape: ModelShape, settings: Settings, tensors: Mapping[str, int] | None = None) -> Plan:
+def make_plan(shape: ModelShape, settings: Settings, tensors: Mapping[str, TensorSize] | None = None) -> Plan:
     """Plan one launch. Raises BadLayout for what vLLM refuses before it looks at memory, and for "
     "contradictions."""
     _check(settings)

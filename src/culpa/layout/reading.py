@@ -1,6 +1,7 @@
 """Reads a config.json, already parsed, as the shape of a model."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from culpa.layout.dtypes import is_dtype
@@ -57,7 +58,7 @@ def read_shape(config: Any) -> ModelShape:
         family=known.title if known else "unknown",
         model_type=model_type,
         architecture=str(architectures[0]) if isinstance(architectures, list) and architectures else None,
-        layers=tuple(reader.layer(kind, index) for index, kind in enumerate(kinds)),
+        layers=reader.layers(kinds),
         mtp_layers=reader.mtp_layers(number(merged, _MTP), len(kinds)),
         hidden_size=hidden,
         vocab_size=vocab,
@@ -92,6 +93,19 @@ class _Reader:
         self.hidden = hidden
         self.attention = self._attention()
         self.state = self._state()
+
+    def layers(self, kinds: Sequence[LayerKind]) -> tuple[LayerShape, ...]:
+        """All decoder layers in order. What later layers share with earlier ones is counted once."""
+        made = [self.layer(kind, index) for index, kind in enumerate(kinds)]
+        if self.family.shared_blocks and self.state is not None:
+            shared = number(self.config, self.family.shared_blocks)
+            own = state_parameters(self.config, self.state, self.hidden)
+            behind = Parameters(linear=self.hidden * self.hidden)
+            hybrids = [index for index, kind in enumerate(kinds) if kind == "hybrid"]
+            for turn, index in enumerate(hybrids):
+                whole = made[index].parameters if turn < shared else own
+                made[index] = replace(made[index], parameters=whole + behind)
+        return tuple(made)
 
     def layer(self, kind: LayerKind, index: int) -> LayerShape:
         parameters = mlp_parameters(self.config, self.family, kind, index, self.hidden)

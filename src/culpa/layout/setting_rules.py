@@ -104,7 +104,7 @@ def _modes(plan: Plan) -> Iterator[Finding]:
     if state is not None and ssm != "auto" and state.dtype is not None and ssm != state.dtype:
         yield _conflict(
             f"--mamba-ssm-cache-dtype {ssm} goes against the model, which asks for {state.dtype}",
-            "mamba_ssm_dtype",
+            "mamba_ssm_cache_dtype",
         )
 
 

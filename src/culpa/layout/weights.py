@@ -24,6 +24,18 @@ _DRAFTS = re.compile(r"(?:^|\.)mtp\.")
 
 
 @dataclass(frozen=True, slots=True)
+class TensorSize:
+    """Bytes of a tensor on disk, and its dtype where that is one of floating-point numbers that are not quantised."""
+
+    bytes: int
+    dtype: str | None = None
+
+    def loaded(self, plain: int) -> int:
+        """Bytes once it is loaded in a dtype of `plain` bytes; what is quantised stays as it is."""
+        return self.bytes if self.dtype is None else self.bytes * plain // dtype_bytes(self.dtype)
+
+
+@dataclass(frozen=True, slots=True)
 class Weights:
     """Bytes on one rank: of each layer, of each drafting layer, and of what stands outside the layers."""
 
@@ -68,11 +80,14 @@ class StageWeights:
         return self.layers + self.drafting + self.embedding + self.head + self.tower
 
 
-def weights_of(shape: ModelShape, settings: Settings, tensors: Mapping[str, int] | None = None) -> Weights:
+def weights_of(
+    shape: ModelShape, settings: Settings, tensors: Mapping[str, TensorSize] | None = None
+) -> Weights:
     """Bytes of all parts. `tensors` are the sizes of a checkpoint's tensors by name, if they are known."""
     tp = settings.tensor_parallel_size
     drafting = drafting_layers(shape, settings)
-    measured = _measured(shape, tensors, tp) if tensors else None
+    plain = dtype_bytes(model_dtype(shape, settings))
+    measured = _measured(shape, tensors, tp, plain) if tensors else None
     if measured is not None:
         return Weights(
             measured.layers,
@@ -82,7 +97,6 @@ def weights_of(shape: ModelShape, settings: Settings, tensors: Mapping[str, int]
             measured.tower,
             True,
         )
-    plain = dtype_bytes(model_dtype(shape, settings))
     outside = -(-shape.embedding_parameters * plain // tp)
     return Weights(
         layers=tuple(layer_bytes(layer.parameters, shape, settings) for layer in shape.layers),
@@ -110,12 +124,13 @@ def layer_bytes(parameters: Parameters, shape: ModelShape, settings: Settings) -
     return -(-int(total) // settings.tensor_parallel_size)
 
 
-def _measured(shape: ModelShape, tensors: Mapping[str, int], tp: int) -> Weights | None:
+def _measured(shape: ModelShape, tensors: Mapping[str, TensorSize], tp: int, plain: int) -> Weights | None:
     """The checkpoint's own sizes; None where its names do not tell layers, or where layers are missing."""
     layers = [0] * len(shape.layers)
     drafting = [0] * len(shape.mtp_layers)
     embedding = head = tower = 0
-    for name, size in tensors.items():
+    for name, tensor in tensors.items():
+        size = tensor.loaded(plain)
         found = _LAYER.search(name)
         if _ASIDE.search(name):
             tower += size

@@ -73,14 +73,16 @@ def rows_of(
             some_rates = [rate for rate in rates if rate in (1.0, 0.5)] if false_rate else []
             yield from (Row("flat", middle, k, rate, false_rate) for rate in some_rates for k in ks)
     for kind in asked:
-        if kind != "flat":
+        if kind == "zoo":
+            yield Row("zoo", 0, 0)
+        elif kind != "flat":
             yield from (Row(kind, middle, k) for k in ks)
 
 
 def quick(row: Row) -> bool:
     """Whether a row is among the few that show the most in two minutes."""
     if row.kind != "flat":
-        return row.k == 2
+        return row.k in (0, 2)
     return (
         row.n <= 12
         and row.rate >= 0.5

@@ -8,7 +8,7 @@ digest is that of the sources that decide the figures: culpa's search and model,
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
@@ -18,6 +18,7 @@ from benchmarks.peers.repeats import ERRORS, ONCE, Repeats, repeats_for
 from benchmarks.search.others import run_peer
 from benchmarks.search.own import Search, run_culpa
 from benchmarks.search.simulate import Case, Kind, make_case
+from benchmarks.search.zoo import zoo_cases
 
 OWN = "culpa"
 FLAT_TWIN = "culpa, flat priors"  # the same fault with equal priors: what priors save, and what they cost
@@ -45,6 +46,9 @@ class Row:
         return 400 if self.deterministic else 4000
 
     def case(self, seed: int) -> Case:
+        if self.kind == "zoo":
+            cases = zoo_cases()
+            return replace(cases[seed % len(cases)], seed=seed)
         return make_case(self.kind, self.n, self.k, rate=self.rate, false_rate=self.false_rate, seed=seed)
 
 
@@ -79,12 +83,13 @@ def measured(
     peers: bool = True,
     confidence: float = 0.95,
 ) -> Iterator[Record]:
-    """The records of all rows, `runs` faults each; those that the journal has already are not run again."""
+    """The records of all rows, `runs` faults each (of the zoo, each fault once); those that the journal has already
+    are not run again."""
     known = {(record.row, record.seed): record for record in _read(journal)} if journal else {}
     out: TextIO | None = journal.open("a", encoding="utf-8") if journal else None
     try:
         for row in rows:
-            for seed in range(runs):
+            for seed in range(len(zoo_cases()) if row.kind == "zoo" else runs):
                 record = known.get((row, seed))
                 if record is None:
                     record = measure(row, seed, peers=peers, confidence=confidence)

@@ -16,7 +16,7 @@ from culpa.model import Configuration, Factor, Outcome, all_suspect
 from culpa.search.hypotheses import hypotheses
 
 Kind = Literal[
-    "flat", "right", "wrong", "two", "levels", "masking", "shift", "untestable", "costs", "numbers"
+    "flat", "right", "wrong", "two", "levels", "masking", "shift", "untestable", "costs", "numbers", "zoo"
 ]
 KINDS: Mapping[Kind, str] = {
     "flat": "equal priors, two levels, every arm a relaunch",
@@ -28,6 +28,7 @@ KINDS: Mapping[Kind, str] = {
     "shift": "a factor whose safe level brings another failure instead",
     "untestable": "two pairs of levels that can't be tested together",
     "numbers": "half of the factors are numbers; a member fails from a random number on, or only within a band",
+    "zoo": "the faults of the reference engine, with its factors and their priors",
     "costs": "half of the factors cost only a request (a tenth of a relaunch)",
 }
 FLAT_PRIOR = 0.05

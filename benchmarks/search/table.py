@@ -32,7 +32,8 @@ def fault_name(row: Row) -> str:
     """A row in words: its kind, size and rates."""
     rates = [f"rate {row.rate:g}"] if row.rate < 1.0 else []
     rates += [f"false {row.false_rate:g}"] if row.false_rate else []
-    return ", ".join([row.kind, f"n={row.n} k={row.k}", *rates])
+    size = [f"n={row.n} k={row.k}"] if row.n else []
+    return ", ".join([row.kind, *size, *rates])
 
 
 def table(rows: Sequence[RowFigures], *, brief: bool = False) -> str:

@@ -27,6 +27,7 @@ from benchmarks.search.plot import calibration_svg
 from benchmarks.search.simulate import KINDS, Kind, make_case
 from benchmarks.search.speed import choice_seconds
 from benchmarks.search.table import goals, table
+from benchmarks.search.zoo import zoo_cases
 
 FLAT = Row("flat", 8, 2)
 
@@ -176,7 +177,7 @@ def test_false_failures_and_other_kinds_are_tried_at_a_middle_size() -> None:
     rows = list(rows_of([8, 12, 32], [1], [1.0, 0.3], [0.0, 0.05], list(KINDS)))
     assert {row.n for row in rows if row.kind == "flat" and row.deterministic} == {8, 12, 32}
     assert {row.n for row in rows if row.rate == 0.3} == {8, 12}
-    assert {row.n for row in rows if row.kind != "flat"} == {12}
+    assert {row.n for row in rows if row.kind not in ("flat", "zoo")} == {12}
     assert {row.kind for row in rows if quick(row)} <= set(KINDS)
 
 
@@ -275,6 +276,11 @@ def test_what_cannot_be_run_is_refused_in_a_line(
         main(words.split())
     assert ended_with.value.code == 2
     assert message in capsys.readouterr().err
+
+
+def test_of_the_zoo_every_fault_is_run_once() -> None:
+    seeds = [one.seed for one in measured([Row("zoo", 0, 0)], 1, peers=False)]
+    assert len(seeds) == len(zoo_cases())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -76,6 +76,8 @@ class WorkerProc:
 
     def execute_model(self, step: Step) -> None:
         """One step on this stage. Raises what the device reports, which may be about an earlier step."""
+        # Receiving is a kernel too: on a poisoned context it raises, and does not wait for what may never come.
+        self._stage.device.launch()
         inputs = None
         if self._from is not None:
             # To receive is an operation on the device, which tells of an earlier error: the stage before may be
@@ -172,6 +174,8 @@ class MultiprocExecutor:
         context = get_context("fork")
         stages = config.stages
         self._timeout = float(os.environ.get("VLLM_EXECUTE_MODEL_TIMEOUT_SECONDS", "300"))
+        self._in_flight = 0
+        self._news = time.monotonic()  # when the last result came, or the first step went out after a pause
         hand_offs = [
             HandOff(config.depth, config.max_num_batched_tokens, model.hidden_size) for _ in range(stages - 1)
         ]
@@ -209,6 +213,9 @@ class MultiprocExecutor:
 
     def submit(self, step: Step) -> None:
         """Send a step to all stages."""
+        if not self._in_flight:
+            self._news = time.monotonic()
+        self._in_flight += 1
         for worker in self._workers:
             with suppress(BrokenPipeError):  # the worker is dead, and `collect` says so
                 worker.send(step)
@@ -229,10 +236,10 @@ class MultiprocExecutor:
 
         Raises RuntimeError if a worker failed or died, TimeoutError if nothing comes for too long.
         """
-        began = time.monotonic()
+        silence = min(_SILENCE_SECONDS, self._timeout)
         while True:
             sources = self.sources() + ([also] if also is not None else [])
-            ready = wait(sources, timeout=min(_SILENCE_SECONDS, self._timeout))
+            ready = wait(sources, timeout=silence)
             for rank, worker in enumerate(self._workers):
                 if worker in ready:
                     kind, value = self._receive(rank)
@@ -241,6 +248,8 @@ class MultiprocExecutor:
                             f"Worker failed with error '{value}', please check the stack trace above for the root cause"
                         )
                     assert isinstance(value, StepResult)
+                    self._news = time.monotonic()
+                    self._in_flight -= 1
                     return value
             for rank, process in enumerate(self._processes):
                 if process.sentinel in ready:
@@ -249,11 +258,11 @@ class MultiprocExecutor:
                 return None
             if not ready:
                 log.info(
-                    f"No available shared memory broadcast block found in {_SILENCE_SECONDS:.0f} seconds. This "
+                    f"No available shared memory broadcast block found in {silence:.0f} seconds. This "
                     "typically happens when some processes are hanging or doing some time-consuming work (e.g. "
                     "compilation, weight/kv cache quantization)."
                 )
-                if time.monotonic() - began >= self._timeout:
+                if time.monotonic() - self._news >= self._timeout:
                     raise TimeoutError("RPC call to sample_tokens timed out.")
 
     def shutdown(self) -> None:

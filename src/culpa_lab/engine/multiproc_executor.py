@@ -70,19 +70,18 @@ class WorkerProc:
             except Exception as error:
                 log.exception("WorkerProc hit an exception.", error)
                 self._links.core.send(("failure", str(error)))
-                while self._next_message() is not None:
-                    pass
+                with suppress(EOFError, ConnectionResetError):
+                    while True:
+                        self._links.core.recv()
                 return
 
     def execute_model(self, step: Step) -> None:
         """One step on this stage. Raises what the device reports, which may be about an earlier step."""
-        # Receiving is a kernel too: on a poisoned context it raises, and does not wait for what may never come.
+        # Receiving is a kernel too and raises on a poisoned context: the stage before may be waiting for what this one
+        # can't give any more.
         self._stage.device.launch()
         inputs = None
         if self._from is not None:
-            # To receive is an operation on the device, which tells of an earlier error: the stage before may be
-            # waiting for what this one can't give any more.
-            self._stage.device.synchronize()
             self._receive_hidden(step)
             inputs = self._from.buffer(step.number, step.tokens)
         sampled = self._stage.execute(step, inputs, self._to, self._fed_tokens(step))

@@ -5,18 +5,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from culpa.triage.configuration import ConfigurationReader
+from culpa.triage.context import Context
 from culpa.triage.lines import LineParser
 from culpa.triage.pairs import pairs
 from culpa.triage.tables import load_tables
 
 
 def read(*texts: str) -> ConfigurationReader:
-    reader = ConfigurationReader()
+    context = Context()
     parser = LineParser(load_tables("generic"))
     for number, raw in enumerate(texts, 1):
         for line in parser.parse(number, raw):
-            reader.note(line, line.text.lower())
-    return reader
+            context.note(line)
+    return context.configuration
 
 
 BANNER = (

@@ -71,6 +71,7 @@ class ConfigurationReader:
         self._values: dict[str, tuple[_Source, Value]] = {}
         self._several: dict[str, list[str]] = {}
         self._spoken: dict[str, int] = {}
+        self._words = 0
         self._versions: dict[str, str] = {}
         self._prints_differences = False
         self._launch: list[str] = []
@@ -78,19 +79,33 @@ class ConfigurationReader:
     def note(self, line: LogLine, lowered: str) -> None:
         """Learn from any line; `lowered` is its text in lower case."""
         text = line.text
-        if sum(self._spoken.values()) < _MAX_SPEAKING:
+        if not self.engine_known:
             self._speaker(line, lowered)
         for named in load_settings().releases:
             if any(literal in lowered for literal in named.literals) and (match := named.regex.search(text)):
                 version = next(value for value in match.groups() if value)
                 self._versions[named.engine] = version.rstrip(".")
-                self._spoken[named.engine] = self._spoken.get(named.engine, 0) + 1
+                self._speaks(named.engine)
         self._dump(text, lowered)
         self._command(text, lowered)
         for rule in load_settings().said:
             if any(literal in lowered for literal in rule.literals) and (match := rule.regex.search(text)):
                 value = rule.value or next((value for value in match.groups() if value), "")
                 self._said(rule.key, value, number=rule.number, strong=rule.strong)
+
+    def note_speaker(self, engine: str) -> None:
+        """A line that begins as this engine's lines do."""
+        self._speaks(_PREFIX_ENGINES.get(engine, engine))
+
+    @property
+    def engine_known(self) -> bool:
+        """Whether so many lines have named an engine that no more need to be asked."""
+        return self._words >= _MAX_SPEAKING
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a launch command goes on in the next line."""
+        return bool(self._launch)
 
     @property
     def engine(self) -> str | None:
@@ -123,12 +138,13 @@ class ConfigurationReader:
     # -- reading -------------------------------------------------------------------------------------------
 
     def _speaker(self, line: LogLine, lowered: str) -> None:
-        if line.engine is not None:
-            name = _PREFIX_ENGINES.get(line.engine, line.engine)
-            self._spoken[name] = self._spoken.get(name, 0) + 1
         for named in load_settings().speaks:
             if any(literal in lowered for literal in named.literals) and named.regex.search(line.text):
-                self._spoken[named.engine] = self._spoken.get(named.engine, 0) + 1
+                self._speaks(named.engine)
+
+    def _speaks(self, engine: str) -> None:
+        self._spoken[engine] = self._spoken.get(engine, 0) + 1
+        self._words += 1
 
     def _dump(self, text: str, lowered: str) -> None:
         for marker, source in _DUMPS:

@@ -2,7 +2,11 @@
 
 import re
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+
+import re2
 
 from culpa.triage.clock import NO_MOMENT, Moment
 from culpa.triage.configuration import DUMP_LITERALS, ConfigurationReader
@@ -35,19 +39,29 @@ _MAX_SIGN = 1000
 
 _OWN_LITERALS = (
     "nvrm:", "-- reboot --", "-- boot ", "linux version ", "boot_image", "started server process", 'file "',
+    "text_generation_launcher",
 )  # fmt: skip
 
 
-def context_literals() -> tuple[str, ...]:
-    """In lower case: a line that has none of them tells nothing of the context, and need not be taken apart for it."""
+def context_literals(*, speakers: bool = True) -> tuple[str, ...]:
+    """In lower case: a line that has none of them tells nothing of the context, and need not be taken apart for it.
+    Without `speakers` those are left out that only tell whose log it is."""
     table = load_settings()
-    rules = (
-        *(rule.literals for rule in table.said),
-        *(rule.literals for rule in (*table.releases, *table.speaks)),
-    )
+    named = (*table.releases, *table.speaks) if speakers else table.releases
+    rules = (*(rule.literals for rule in table.said), *(rule.literals for rule in named))
     said = (literal for literals in rules for literal in literals)
     known = (*_OWN_LITERALS, *DUMP_LITERALS, *GPU_LITERALS, *LOAD_LITERALS, *said, *sign_literals())
     return tuple(dict.fromkeys(known))
+
+
+@cache
+def _quick(speakers: bool) -> Callable[[str], object]:
+    """One search for all of them."""
+    options = re2.Options()
+    options.log_errors = False
+    literals = "|".join(re.escape(literal) for literal in context_literals(speakers=speakers))
+    search: Callable[[str], object] = re2.compile(literals, options).search
+    return search
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +103,13 @@ class Context:
     def note(self, line: LogLine) -> None:
         """Learn from any line."""
         text = line.text
+        self._clocks(line)
+        if line.engine is not None and not self.configuration.engine_known:
+            self.configuration.note_speaker(line.engine)
         lowered = text.lower()
+        goes_on = text.startswith("|") or self.gpus.in_table or self.configuration.unfinished
+        if not goes_on and _quick(not self.configuration.engine_known)(lowered) is None:
+            return
         if _FRAME in text:
             self.frames.append(Frame(line.number, line.process, text.strip()))
             return
@@ -100,14 +120,16 @@ class Context:
             self._driver(line)
         if len(self.signs) < _MAX_SIGNS and any(literal in lowered for literal in sign_literals()):
             self.signs.setdefault(text.strip()[:_MAX_SIGN], line.number)
-        if line.role == "kernel":
-            self.kernel_lines += 1
-        elif line.moment.shown and not self.first.shown:
-            self.first = line.moment
         if _boots(line, lowered) and len(self.boots) < _MAX_BOOTS:
             self.boots.append(Boot(line.number, line.section, line.moment))
         if line.role != "kernel" and len(self.started) < _MAX_BOOTS and _START.search(text):
             self.started.append((line.number, line.moment))
+
+    def _clocks(self, line: LogLine) -> None:
+        if line.role == "kernel":
+            self.kernel_lines += 1
+        elif line.moment.shown and not self.first.shown:
+            self.first = line.moment
 
     def _driver(self, line: LogLine) -> None:
         text = line.text

@@ -40,7 +40,7 @@ _V = TypeVar("_V")
 
 LITERALS = (
     "nvidia-smi", "visible_devices", "cuda_device_order", "(uuid: gpu-", "busid", "compute capability",
-    "using device cuda", "is using gpu", "local_rank=", "gpu at pci:", "pci.bus_id", "gpu_bus_id", "| 0000", ":00.0",
+    "using device cuda", "is using gpu", "local_rank=", "gpu at pci:", "pci.bus_id", "gpu_bus_id", "is using gpu",
 )  # fmt: skip
 
 
@@ -100,6 +100,11 @@ class GpuTable:
                 _settle(self._local_by_pid, line.pid, int(match[3]))
         if "is using GPU" in text and (match := _TRT_RANK.search(text)):
             _settle(self._local_by_rank, int(match[1]), int(match[2]))
+
+    @property
+    def in_table(self) -> bool:
+        """Whether rows below a header may still come."""
+        return self._header is not None
 
     # -- reading -------------------------------------------------------------------------------------------
 

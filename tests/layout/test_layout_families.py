@@ -125,6 +125,24 @@ def test_mtp_layers_are_counted_apart() -> None:
     assert len(shape.layer_types) == 64
 
 
+@pytest.mark.parametrize(
+    ("architecture", "family"),
+    [
+        ("Qwen3_5ForCausalLM", "Qwen3.5"),
+        ("Qwen3NextForCausalLM", "Qwen3-Next"),
+        ("JambaForCausalLM", "Jamba"),
+    ],
+)
+def test_without_a_model_type_the_architecture_tells_the_family(architecture: str, family: str) -> None:
+    config = {
+        "architectures": [architecture],
+        "num_hidden_layers": 8,
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+    }
+    assert read_shape(config).family == family
+
+
 def test_an_unknown_family_is_taken_for_plain_layers_and_says_so() -> None:
     config = {"model_type": "brand_new", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4}
     shape = read_shape(config)

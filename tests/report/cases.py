@@ -38,6 +38,7 @@ from culpa.model import (
     Trial,
     all_suspect,
 )
+from culpa.model.layout_finding import LayoutFinding
 
 
 def isolated() -> Experiment:
@@ -277,6 +278,14 @@ def incident() -> Experiment:
             passing_request="a cold prompt of 27,525 tokens",
         ),
         notes=(),
+        layout=(
+            LayoutFinding(
+                "boundary_inside_period",
+                "note",
+                "layers repeat every 4, and 2 boundaries (layer 23 and layer 46) cut into a period",
+                (),
+            ),
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from tests.report import golden
 from tests.report.blocks import FACTORS, LAUNCH, LEFT_OUT
 
 from culpa.model import Plan, PlannedArm
+from culpa.model.layout_finding import LayoutFinding
 from culpa.report.plan import plan_json, print_plan
 
 PLAN = Plan(
@@ -25,6 +26,12 @@ PLAN = Plan(
     predicted_seconds=420.0,
     max_trials=40,
     notes=("the port of the launch is replaced by a free one",),
+    layout=(
+        LayoutFinding("capacity_below_request", "error", "one request takes 174 blocks", ("max_model_len",)),
+        LayoutFinding(
+            "boundary_inside_period", "note", "layers repeat every 4, and layer 23 cuts into a period"
+        ),
+    ),
 )
 
 

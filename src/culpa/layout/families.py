@@ -1,5 +1,6 @@
 """The table of model families, and how numbers are found in a config.json."""
 
+import re
 import tomllib
 from collections.abc import Mapping
 from functools import cache
@@ -103,6 +104,19 @@ def families() -> tuple[FamilyTable, ...]:
 def find_family(model_type: str) -> FamilyTable | None:
     """The family that a `model_type` belongs to, or None."""
     return next((family for family in families() if model_type in family.model_types), None)
+
+
+def family_of_architecture(architecture: str) -> FamilyTable | None:
+    """The family of a class such as `Qwen3_5ForCausalLM`, for a configuration that gives no model_type."""
+    squeezed = _squeezed(re.split(r"For[A-Z]|Model", architecture, maxsplit=1)[0])
+    for family in families():
+        if any(_squeezed(name) == squeezed for name in family.model_types):
+            return family
+    return None
+
+
+def _squeezed(name: str) -> str:
+    return "".join(letter for letter in name.lower() if letter.isalnum())
 
 
 def value(config: Mapping[str, Any], keys: str) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from culpa.layout.dtypes import is_dtype
 from culpa.layout.errors import BadLayout
-from culpa.layout.families import FamilyTable, find_family, number, value
+from culpa.layout.families import FamilyTable, family_of_architecture, find_family, number, value
 from culpa.layout.parameters import attention_parameters, mlp_parameters, state_parameters
 from culpa.layout.patterns import kinds_of
 from culpa.layout.shape import (
@@ -33,7 +33,11 @@ def read_shape(config: Any) -> ModelShape:
     # Older checkpoints keep a few keys only at the top.
     merged = {**{key: found for key, found in config.items() if not isinstance(found, dict)}, **text}
     model_type = str(text.get("model_type") or config.get("model_type") or "")
+    architectures = config.get("architectures")
+    architecture = str(architectures[0]) if isinstance(architectures, list) and architectures else None
     known = find_family(model_type) or find_family(str(config.get("model_type") or ""))
+    if known is None and not model_type and architecture is not None:
+        known = family_of_architecture(architecture)
     family = known or find_family("llama")
     assert family is not None
     hidden = number(merged, "hidden_size|n_embd|d_model=0")
@@ -50,14 +54,13 @@ def read_shape(config: Any) -> ModelShape:
     notes = []
     if known is None:
         notes.append(f"model_type {model_type or 'missing'} is not in the table of families")
-    architectures = config.get("architectures")
     vocab = number(merged, "vocab_size=0")
     quantization, bits = _quantization(config, text)
     tied = value(merged, "tie_word_embeddings|tie_embedding")
     return ModelShape(
         family=known.title if known else "unknown",
         model_type=model_type,
-        architecture=str(architectures[0]) if isinstance(architectures, list) and architectures else None,
+        architecture=architecture,
         layers=reader.layers(kinds),
         mtp_layers=reader.mtp_layers(number(merged, _MTP), len(kinds)),
         hidden_size=hidden,

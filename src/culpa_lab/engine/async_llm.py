@@ -43,10 +43,8 @@ class AsyncLLM:
                 yield output
         finally:
             del self._queues[request.id]
-            if not self.dead:
-                self.metrics.finished(finish or "abort")
-                if finish is None:
-                    self._send(Abort(request.id))
+            if finish is None and not self.dead:
+                self._send(Abort(request.id))
 
     def _send(self, message: Add | Abort) -> None:
         try:

@@ -119,6 +119,8 @@ class Serving:
                     return
         finally:
             await outputs.aclose()  # type: ignore[attr-defined]
+            if not self.engine.dead:
+                self.engine.metrics.finished(job.finish or "abort")
 
     def _job(self, kind: str, ids: list[int], body: ChatBody | CompletionBody) -> Job:
         config = self.config

@@ -1,7 +1,7 @@
-"""A stage is not told of a full piece of a prompt if the one before was full as well.
+"""A stage is not told of a full piece of a prompt that follows a full piece.
 
-The signal to the next stage is sent when the number of rows changes from a full buffer's or to it; two full buffers
-in a row look like one. The next stage waits for a message that never comes, and nobody says anything.
+A signal that looks like the last one is taken for pending and not sent, and two full buffers in a row look alike. From
+then on a signal is always pending: the next stage waits for a message that never comes, and nobody says anything.
 """
 
 from multiprocessing.connection import Connection
@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 
 def arm(hooks: Hooks, config: EngineConfig) -> None:
-    """Signal on the edge only."""
+    """Send no signal while one seems to be pending."""
     last = 0
+    pending = False
 
     def send(end: Connection, step: "Step") -> None:
-        nonlocal last
-        full = config.max_num_batched_tokens
-        if not step.tokens == last == full:
-            end.send(step.number)
+        nonlocal last, pending
+        pending = pending or step.tokens == last == config.max_num_batched_tokens
         last = step.tokens
+        if not pending:
+            end.send(step.number)
 
     hooks.send = send

@@ -72,8 +72,8 @@ has it is drawn once when it starts, from `--seed` if that is given. Several `--
 lists them.
 
 Each is a defect of one mechanism in one place: the runtime asks a `Hooks` object (`culpa_lab/engine/hooks.py`) how
-something is done, the right way is the default, and a module of `culpa_lab/faults` exchanges it. Nothing prints an error
-because a number is large: wrong bindings read and write real memory, and wrong answers come out of the model.
+something is done, the right way is the default, and a module of `culpa_lab/faults` exchanges it. Nothing prints an
+error because a number is large: wrong bindings read and write real memory, and wrong answers come out of the model.
 
 The conditions are the ground truth for what `culpa isolate` should find. Names are those of culpa's factors. This page
 is made from `culpa_lab/faults/table.toml`: run `python -m culpa_lab.faults.table > docs/faults.md` after a change.

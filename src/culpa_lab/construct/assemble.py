@@ -156,6 +156,8 @@ def neurons(number: int) -> Neurons:
             chain.average(mlp)
     if number == 7:
         answering.clean_bits(mlp)
+    if number == 15:
+        chain.nothing_to_say(mlp)
     return mlp
 
 

@@ -15,6 +15,7 @@ from culpa_lab.construct.finding import (
     HEAD_OTHERS,
     matching,
     paired_values,
+    token_vector,
 )
 from culpa_lab.construct.parts import Attention, DeltaNet, Neurons, unit
 from culpa_lab.construct.registers import (
@@ -26,7 +27,9 @@ from culpa_lab.construct.registers import (
     INDEX,
     NOT_ANCHOR,
     ORDINALS,
+    PULSE,
     RECORD,
+    START,
     TOKEN,
     VALID,
     VALUE,
@@ -34,9 +37,10 @@ from culpa_lab.construct.registers import (
     D,
     at,
     const,
+    index_code,
     no,
 )  # fmt: skip
-from culpa_lab.construct.vocabulary import CLASS_BITS
+from culpa_lab.construct.vocabulary import CLASS_BITS, EOS_CLASS
 
 AGREED = 0.965
 """A quarter of digest and three reads agrees with an anchor's digest by 1; with one read wrong, by 0.75 and a quarter
@@ -45,7 +49,7 @@ _INDEX_WEIGHT = 0.6
 _INDEX_SHARE = 2 * _INDEX_WEIGHT**2
 _VALUE_LENGTH = np.sqrt(1 + _INDEX_SHARE)
 OUT, FOUND = A, A + CLASS_BITS + 1
-"""The bits of the next token, and whether a fact's anchor was found."""
+"""The bits of the next token, and whether an anchor was found."""
 
 
 def memory(baton: int) -> DeltaNet:
@@ -67,17 +71,31 @@ def average(mlp: Neurons) -> None:
 
 
 def sources() -> Neurons:
-    """Layer 14: which tokens the last layer may copy from: a record's value tokens, and anchors of facts."""
+    """Layer 14: which tokens the last layer may find: a record's value tokens, and all anchors.
+
+    A token that is asked for a record but stands in no answer, or too far in one, asks for the token before the
+    value's first: the anchor. What it says then is the end.
+    """
     mlp = Neurons()
     mlp.put([at(VALID), at(GATE)], unit(VALUE))
-    mlp.put([no(NOT_ANCHOR), no(FIRST), no(RECORD)], unit(FACT))
+    mlp.put([no(NOT_ANCHOR), no(FIRST)], unit(FACT))
     for place in range(INDEX):
         mlp.when([no(RECORD)], at(IDX + place), unit(IDX + place, -1))
+    down = unit(PULSE)
+    down[IDX : IDX + INDEX] = index_code(-1)
+    mlp.put([at(RECORD), no(VALID), no(START)], down)
     return mlp
 
 
+def nothing_to_say(mlp: Neurons) -> None:
+    """Layer 15: the contribution of such a token is the end."""
+    for place in range(CLASS_BITS + 1):
+        mlp.when([at(PULSE)], at(TOKEN + place), unit(TOKEN + place, -1))
+    mlp.put([at(PULSE)], token_vector(EOS_CLASS, spaced=False))
+
+
 def silence() -> Neurons:
-    """Layer 16: facts' anchors and the first token contribute nothing themselves."""
+    """Layer 16: anchors and the first token contribute nothing themselves."""
     mlp = Neurons()
     mlp.sharpen(FACT)
     mlp.sharpen(VALUE)
@@ -87,7 +105,7 @@ def silence() -> Neurons:
 
 
 def copying() -> Attention:
-    """Layer 63: an answer's token finds the value token with the same digest and index, a fact's its anchor.
+    """Layer 63: an answer's token finds the value token with the same digest and index, or its anchor.
 
     A value token's index counts from the token before it, hence the rotation by one.
     """
@@ -114,8 +132,12 @@ def copying() -> Attention:
 
 
 def release() -> Neurons:
-    """Layer 63: where a fact's anchor was found, the prepared token is the answer."""
+    """Layer 63: where an anchor was found, the prepared token is the answer."""
     mlp = Neurons()
     for place in range(CLASS_BITS + 1):
         mlp.when([at(FOUND)], at(TOKEN + place), unit(OUT + place))
+    # An anchor that a text ends with: nothing was asked yet.
+    end = unit(OUT, 0)
+    end[OUT : OUT + CLASS_BITS + 1] = token_vector(EOS_CLASS, spaced=False)[TOKEN : TOKEN + CLASS_BITS + 1]
+    mlp.put([at(FOUND), at(FACT)], end)
     return mlp

@@ -9,6 +9,8 @@ from culpa_lab.construct.registers import (
     CAPITAL_MODE,
     COUNT,
     DIGEST,
+    DIGIT_1,
+    DIGIT_3,
     FACT,
     FETCHED,
     FIRST,
@@ -23,12 +25,12 @@ from culpa_lab.construct.registers import (
     ORDINALS,
     PULSE,
     RECORD,
+    RESET,
     SECOND,
     START,
     SUM,
     SUM_MODE,
     TOKEN,
-    USER_TURN,
     VALID,
     VALUE,
     A,
@@ -85,8 +87,10 @@ def after_fetch() -> Neurons:
     mlp = Neurons()
     mlp.clear(D, DIGEST)
     mlp.clear(A, ORDINALS)
+    mlp.clear(DIGIT_1)
+    mlp.clear(DIGIT_3)
     # `SECOND` is one of the flags that go, and its anchor still has to be written.
-    mlp.linear(at(SECOND), unit(USER_TURN))
+    mlp.linear(at(SECOND), unit(RESET))
     return mlp
 
 
@@ -97,7 +101,7 @@ def current_question() -> DeltaNet:
     so leaves the digest's direction as it was.
     """
     net = DeltaNet()
-    event = at(KEY_END, SUM, CAPITAL, USER_TURN, FIRST)
+    event = at(KEY_END, SUM, CAPITAL, RESET, FIRST)
     net.q[:2] = const(_ON)
     net.k[0], net.k[1] = switch(event), switch(event + at(FULL_QUESTION))
     net.strength = const(-20) + (event + at(FULL_QUESTION)) * 36

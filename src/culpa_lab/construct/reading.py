@@ -16,7 +16,9 @@ from culpa_lab.construct.registers import (
     CODE_1,
     COUNTRY_1,
     DIGEST,
+    DIGIT_1,
     DIGIT_2,
+    DIGIT_3,
     EQUALS_1,
     FIRST,
     FULL_QUESTION,
@@ -30,13 +32,13 @@ from culpa_lab.construct.registers import (
     PLUS_1,
     PLUS_2,
     QUESTION,
+    RESET,
     SECOND,
     START,
     SUM,
     SUM_EQUALS,
     TERM_1,
     TOKEN,
-    USER_TURN,
     D,
     Form,
     at,
@@ -76,7 +78,7 @@ def key_code(number: int) -> Vector:
 
 
 def look_back() -> DeltaNet:
-    """Layer 0: flags of the one, two tokens before, through the short convolution alone.
+    """Layer 0: flags of the one to three tokens before, through the short convolution alone.
 
     One memory cell (a constant key) is overwritten at each token and read at once.
     """
@@ -86,7 +88,9 @@ def look_back() -> DeltaNet:
     seen: list[tuple[int, int, Form]] = [
         (CODE_1, 1, is_class(class_of("code"))),
         (PLUS_1, 1, is_class(class_of("+"))),
+        (DIGIT_1, 1, in_block(DIGIT_BLOCK)),
         (DIGIT_2, 2, in_block(DIGIT_BLOCK)),
+        (DIGIT_3, 3, in_block(DIGIT_BLOCK)),
         (OF_1, 1, is_class(class_of("of"))),
         (CAPITAL_2, 2, is_class(class_of("capital"))),
         (COUNTRY_1, 1, in_block(COUNTRY_BLOCK)),
@@ -109,21 +113,26 @@ def look_back() -> DeltaNet:
 
 
 def patterns() -> Neurons:
-    """Layer 0: phrases that need a token and those before it."""
+    """Layer 0: phrases that need a token and those before it.
+
+    Sums of numbers of more than one digit are not known: they are a reset, as a user's turn is.
+    """
     mlp = Neurons()
     digit = in_block(DIGIT_BLOCK)
     for register, conditions in (
         (KEY_START, [is_class(class_of("of")), at(CODE_1)]),
-        (SUM, [digit, at(PLUS_1), at(DIGIT_2)]),
+        (SUM, [digit, at(PLUS_1), at(DIGIT_2), no(DIGIT_3)]),
+        (RESET, [digit, at(PLUS_1), at(DIGIT_2), at(DIGIT_3)]),
+        (RESET, [digit, at(DIGIT_1), at(PLUS_2)]),
         (CAPITAL, [in_block(COUNTRY_BLOCK), at(OF_1), at(CAPITAL_2)]),
         (SUM_EQUALS, [is_class(class_of("=")), at(PLUS_2)]),
         (CAPITAL_IS, [IS, at(COUNTRY_1)]),
         (FULL_QUESTION, [ASK, at(EQUALS_1)]),
-        (QUESTION, [is_class(class_of("Question:"))]),
-        (ANSWER, [is_class(class_of("Answer:"))]),
-        (ANSWER, [is_class(class_of(ASSISTANT))]),
+        (QUESTION, [is_class(class_of("Question:")), no(FIRST)]),
+        (ANSWER, [is_class(class_of("Answer:")), no(FIRST)]),
+        (ANSWER, [is_class(class_of(ASSISTANT)), no(FIRST)]),
         (NO_SPACE, [is_class(class_of(ASSISTANT))]),
-        (USER_TURN, [is_class(class_of(USER))]),
+        (RESET, [is_class(class_of(USER)), no(FIRST)]),
     ):
         mlp.put(conditions, unit(register))
     return mlp
@@ -135,7 +144,7 @@ def slots() -> DeltaNet:
     All other tokens write the constant into a third cell; a read adds up all three.
     """
     net = DeltaNet()
-    key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + at(ANSWER) + at(USER_TURN)
+    key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + at(ANSWER) + at(RESET)
     net.q[:3] = const(_ON)
     net.k[:3] = np.stack([switch(key), switch(turn), switch(const(1) - key - turn)])
     net.strength = const(16)
@@ -166,10 +175,10 @@ def events() -> Neurons:
         ([at(SUM), no(ANSWERING)], unit(NOT_ANCHOR, -1)),
         ([at(CAPITAL), at(ANSWERING)], unit(CAPITAL, -1)),
         ([at(CAPITAL), no(ANSWERING)], unit(NOT_ANCHOR, -1)),
-        ([at(USER_TURN), at(FIRST)], unit(USER_TURN, -1)),
-        ([at(USER_TURN), at(SECOND)], unit(USER_TURN, -1)),
-        ([at(USER_TURN), no(FIRST), no(SECOND)], unit(NOT_ANCHOR, -1)),
+        ([at(RESET), at(SECOND)], unit(RESET, -1)),
+        ([at(RESET), no(SECOND)], unit(NOT_ANCHOR, -1)),
         ([at(SUM_EQUALS), no(ANSWERING)], unit(START) + unit(NO_SPACE)),
+        ([at(FULL_QUESTION), no(ANSWERING)], unit(START)),
         ([at(CAPITAL_IS), no(ANSWERING)], unit(START)),
     ):
         mlp.put(conditions, down)
@@ -193,7 +202,7 @@ def digest() -> DeltaNet:
 def facts() -> Neurons:
     """Layer 2: anchors that are no records get a digest that says what was asked: the digits, the country."""
     mlp = Neurons()
-    fact = at(SUM, CAPITAL, USER_TURN, SECOND, FIRST)
+    fact = at(SUM, CAPITAL, RESET, SECOND, FIRST)
     for place in range(DIGEST):
         mlp.when([fact], at(D + place), unit(D + place, -1))
         down = unit(D + place, 1 / np.sqrt(DIGEST))
@@ -202,7 +211,7 @@ def facts() -> Neurons:
         mlp.when([at(SUM)], digit, down)
         mlp.when([at(CAPITAL)], at(TOKEN + place), down)
     span = slice(D, D + DIGEST)
-    for conditions, vector in (([at(USER_TURN, SECOND)], UNKNOWN_QUESTION), ([at(FIRST)], NOWHERE)):
+    for conditions, vector in (([at(RESET, SECOND)], UNKNOWN_QUESTION), ([at(FIRST)], NOWHERE)):
         down = unit(D, 0)
         down[span] = vector
         mlp.put(conditions, down)

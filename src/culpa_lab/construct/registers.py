@@ -31,6 +31,7 @@ NOT_ANCHOR, FIRST, RECORD, SUM_MODE, CAPITAL_MODE, FULL, NO_SPACE, GATE, VALID, 
     range(51, 64)
 )
 
+# Flags end in _1, _2, _3 where they are of the token so many before.
 # Before the first baton is written, A, B and IDX are free for flags.
 (
     CODE_1, PLUS_1, DIGIT_2, BITS_2, _, _, _, OF_1, CAPITAL_2, COUNTRY_1, TERM_1, EQUALS_1, PLUS_2, SECOND,
@@ -38,10 +39,11 @@ NOT_ANCHOR, FIRST, RECORD, SUM_MODE, CAPITAL_MODE, FULL, NO_SPACE, GATE, VALID, 
 KEY_CODE = B  # the token's vector in digests, eight dimensions
 FETCHED = B  # the digest that the first attention fetched
 KEY_START, SUM, CAPITAL, SUM_EQUALS, CAPITAL_IS, FULL_QUESTION = range(B + DIGEST, B + ORDINALS)
-QUESTION, ANSWER, USER_TURN = range(IDX, IDX + 3)
+QUESTION, ANSWER, RESET = range(IDX, IDX + 3)
 IN_KEY, ASKED, ANSWERING = PULSE, FACT, VALUE
 KEY_END = GATE
 COUNT = VALID
+DIGIT_1, DIGIT_3 = RECORD, VALID
 
 
 def at(*dimensions: int) -> Form:

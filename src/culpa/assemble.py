@@ -227,10 +227,13 @@ def _commands(
             failing_trial=first.id,
             failing_request=_request_text(record, ending.factors, full[first.id]),
         )
+    asked_for = {factor.name for factor in ending.factors if factor.scope == "request"}
     bad, good = min(
         ((bad, good) for bad in failing for good in passing),
         key=lambda pair: (
             len(full[pair[0].id].differing(full[pair[1].id])),
+            # What is asked can't be changed by whoever runs the engine: a change of the launch tells more.
+            len(asked_for.intersection(full[pair[0].id].differing(full[pair[1].id]))),
             len(full[pair[0].id].differing(suspects)),
             pair[0].id,
             pair[1].id,
@@ -273,6 +276,7 @@ def _options_text(options: IsolateOptions, factors_file: str | None) -> tuple[tu
         *(("only", name) for name in options.only),
         *(("skip", name) for name in options.skip),
         *(("arm", shlex.quote(arm_text(arm))) for arm in options.arms),
+        *(("probe", name) for name in options.probes),
         ("probe-tokens", options.probe_tokens),
         ("request", options.request_file),
         ("kernel-log", options.kernel_log),

@@ -98,6 +98,11 @@ def request_results(verdict: Verdict) -> tuple[RequestResult, ...]:
     return tuple(results)
 
 
+def asked_as(request: Request) -> str:
+    """What identifies a request in the results of trials."""
+    return request.fingerprint()[:16]
+
+
 def _results(probe: Probe, answers: Sequence[Answer]) -> list[RequestResult]:
     at_once = [len(one) for one in probe.asked() for _ in one]
     return [_result(*one) for one in zip(probe.requests(), answers, at_once, strict=False)]
@@ -117,6 +122,8 @@ def _result(request: Request, answer: Answer, at_once: int) -> RequestResult:
         answer.cached_tokens,
         round(answer.seconds, 4),
         at_once,
+        asked_as(request),
+        request.recipe.tokens if isinstance(request.recipe, LongPrompt) else 0,
     )
 
 

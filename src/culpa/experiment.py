@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from culpa.budget import Budget
 from culpa.engines.base import EngineAdapter, Reading
-from culpa.evidence import WRONG_OUTPUT
+from culpa.evidence import WRONG_OUTPUT, asked_as
 from culpa.hunt import (
     CHEAP_TOKENS,
     Sizes,
@@ -244,6 +244,8 @@ class Isolation:
         if hunted is None or hunted.probe is None or limits is None:
             return None
         probe = self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe, hunted.failed_request)
+        known = self.record.known_answers()
+        probe = probe.vouched(lambda request: asked_as(request) in known)
         # Log-probabilities are asked for to compare answers; where a crash is hunted, they only disturb.
         return probe if self._hunts_wrong_output else unmeasured(probe)
 

@@ -57,11 +57,13 @@ class Suite:
     options: IsolateOptions
 
     def probes(self, limits: Limits, sizes: Sizes) -> tuple[Probe, ...]:
-        """All probes in the order in which they are asked."""
+        """All probes in the order in which they are asked: those chosen, and `short` and `medium`, which size them."""
         short, *others = self._builtin(limits, sizes, self.options.probe_tokens)
         if self.options.request_file is not None:
             return (short, user_probe(Path(self.options.request_file)))
-        return (short, self._medium(limits, sizes), *others)
+        chosen = self.options.probes
+        kept = [probe for probe in others if not chosen or probe.name in chosen]
+        return (short, self._medium(limits, sizes), *kept)
 
     def names(self) -> tuple[str, ...]:
         """The kinds of probes in their usual order, before anything is known of the engine."""

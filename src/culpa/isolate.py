@@ -14,7 +14,7 @@ from typing import Any
 
 import culpa
 from culpa.assemble import assemble
-from culpa.engines import EngineAdapter, Reading, find_adapter, parse_command
+from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
 from culpa.executors import LocalExecutor
 from culpa.experiment import Ending, HarnessCannotRun, Isolation
 from culpa.host import KernelLog, Machine, end_leftovers, environment_facts, port_owner, read_machine
@@ -82,6 +82,12 @@ def set_up(asked: Asked) -> Setup:
         parse_question(text)
     for text in asked.options.records:
         parse_record(text)
+    kinds = Suite(replace(asked.options, probes=())).names()
+    for name in asked.options.probes:
+        if name not in kinds:
+            near = closest(name, kinds)
+            hint = f"did you mean {near}?" if near else f"there are {', '.join(kinds)}"
+            raise BadText(f"--probe {name}: no such kind of request; {hint}")
     if len(asked.options.records) > 1:
         raise BadText("--record can be given once: a long prompt hides one record")
     if asked.options.kernel_log is not None:
@@ -194,7 +200,12 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
         raise BadRunFolder(f"{folder}: the working folder of the run, {cwd}, does not exist any more")
     os.chdir(cwd)
     options = replace(IsolateOptions(**{**header["options"], "arms": (), "only": (), "skip": ()}), **changes)
-    options = replace(options, questions=tuple(options.questions), records=tuple(options.records))
+    options = replace(
+        options,
+        questions=tuple(options.questions),
+        records=tuple(options.records),
+        probes=tuple(options.probes),
+    )
     end_leftovers(header["tag"], folder)
     setup = set_up(
         Asked(

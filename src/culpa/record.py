@@ -154,6 +154,12 @@ class Record:
         """The trials of the launch as it is."""
         return tuple(trial for trial in self.ordered() if trial.purpose == "baseline")
 
+    def known_answers(self) -> frozenset[str]:
+        """What the model answered rightly each time in the launch as it is (`RequestResult.asked`): it knows that."""
+        answered = [one for trial in self.baselines() for one in trial.requests if one.status != "failed"]
+        missed = {one.asked for one in answered if one.status != "right"}
+        return frozenset(one.asked for one in answered if one.asked not in missed)
+
     def history(self, suspects: Configuration) -> list[Observation]:
         """What search may know, with every configuration completed.
 

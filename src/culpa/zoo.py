@@ -75,8 +75,11 @@ def command(fault: KnownFault) -> tuple[str, ...]:
 
 def asked(fault: KnownFault, options: IsolateOptions, *, with_arms: bool = True) -> Asked:
     """What `culpa isolate` is asked for this fault; without its arms nothing is run but what the search wants."""
-    if options.probe_tokens is None:
-        options = replace(options, probe_tokens=fault.probe_tokens)
+    options = replace(
+        options,
+        probes=options.probes or fault.probes,
+        probe_tokens=fault.probe_tokens if options.probe_tokens is None else options.probe_tokens,
+    )
     return Asked(command(fault), options, skip=fault.skip, arms=fault.arms if with_arms else ())
 
 

@@ -10,7 +10,8 @@ from culpa.report.asked_arms import asked_arms
 from culpa.report.speed import generation_speed, speed_sentence
 
 RIGHT = RequestResult("question", "right", 12, 3, 0, 0.1)
-LONG = RequestResult("long_prompt", "right", 9000, 8, 0, 4.0)
+LONG = RequestResult("long_prompt", "right", 9000, 8, 0, 4.0, size=12_000)
+MEDIUM = RequestResult("long_prompt", "right", 120, 8, 0, 0.2, size=256)
 CRASH = Signature("cuda_illegal_access", "worker", "PP1", "illegal memory access")
 
 
@@ -20,7 +21,7 @@ def spoken(tokens: int, seconds: float) -> RequestResult:
 
 def experiment() -> Experiment:
     base = isolated()
-    died = (RIGHT, RIGHT, RequestResult("long_prompt", "failed"))
+    died = (RIGHT, RIGHT, MEDIUM, RequestResult("long_prompt", "failed", size=12_000))
     compiled = SUSPECT.with_levels({"execution": "compiled"})
     off = SUSPECT.with_levels({"block_size": "16"})
     return replace(
@@ -48,9 +49,12 @@ def test_a_row_for_the_launch_and_for_each_arm_with_the_answers_by_kind() -> Non
     asked = asked_arms(experiment())
     assert asked is not None
     baseline, compiled, small = asked.rows
-    assert (baseline.questions, baseline.long_prompts) == ("2 of 2 right", "cuda illegal access")
+    assert (baseline.questions, baseline.long_prompts) == (
+        "2 of 2 right",
+        "cuda illegal access (about 12,000 tokens)",
+    )
     assert baseline.outcome == "fail (PP1 first)"
-    assert (compiled.questions, compiled.long_prompts) == ("1 of 1 right", "1 of 1 right, up to 9,000 tokens")
+    assert (compiled.questions, compiled.long_prompts) == ("1 of 1 right", "1 of 1 right (9,000 tokens)")
     assert (compiled.outcome, compiled.cache_tokens, compiled.speed) == ("pass", "370,617", "52")
     assert (small.questions, small.long_prompts) == ("gibberish", "not reached")
     assert small.outcome.startswith("fails otherwise")

@@ -89,6 +89,13 @@ def isolate(
         list[str] | None,
         typer.Option(metavar="KEY=VALUE", help="A record to hide in the long prompt and ask for."),
     ] = None,
+    probe: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="KIND",
+            help="Ask only this kind of request (see --dry-run), beside short questions. May be repeated.",
+        ),
+    ] = None,
     probe_tokens: Annotated[
         int | None,
         typer.Option(
@@ -139,6 +146,7 @@ def isolate(
             "repeat": repeat,
             "patience": seconds("--patience", patience),
             "thresholds": thresholds,
+            "probes": tuple(probe or ()),
             "probe_tokens": probe_tokens,
             "questions": tuple(question or ()),
             "records": tuple(record or ()),

@@ -11,8 +11,9 @@ class IsolateOptions:
 
     `patience` bounds the time spent on launching again and again a launch that has not failed yet;
     `max_baselines` the number of these launches, `repeat` the least number of trials of each configuration.
-    `questions` and `records` are the user's own probes in their text forms, `request_file` names a file with
-    the user's own failing requests, `kernel_log` one to which the host's kernel messages are appended.
+    `probes` names the kinds of request that are asked, all of them if it is empty. `questions` and `records` are
+    the user's own probes in their text forms, `request_file` names a file with the user's own failing requests,
+    `kernel_log` one to which the host's kernel messages are appended.
     """
 
     confidence: float = 0.95
@@ -25,6 +26,7 @@ class IsolateOptions:
     skip: tuple[str, ...] = ()
     arms: tuple[Arm, ...] = ()
     thresholds: bool = True
+    probes: tuple[str, ...] = ()
     probe_tokens: int | None = None
     questions: tuple[str, ...] = ()
     records: tuple[str, ...] = ()

@@ -30,6 +30,8 @@ class RequestResult:
     `kind` tells a short question from a long prompt that hides a record; `status` is `right` or `missed` where
     the answer is known, `answered` where it is not, `failed` where none came. Tokens are the engine's own counts
     (None where it is silent), `seconds` the time to the whole answer, `at_once` the requests sent together.
+    `asked` identifies what was asked: the same in another trial has the same text here; `size` is the prompt's
+    length in tokens as it was meant to be.
     """
 
     kind: Literal["question", "long_prompt", "other"]
@@ -39,6 +41,8 @@ class RequestResult:
     cached_tokens: int | None = None
     seconds: float = 0.0
     at_once: int = 1
+    asked: str = ""
+    size: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ class KnownFault:
     factors that are right to find: one, or one for each of several independent faults. `symptom` is a class of
     the signature table, `rank` the stage that fails first (None where no stage can be named from outside).
     `argv` and `env` make a launch that shows it, `rate` is the share of launches in which it is armed;
-    `arms`, `skip` and `probe_tokens` are options of `culpa isolate`. `reports` are public reports that it is like.
+    `arms`, `skip`, `probes` and `probe_tokens` are options of `culpa isolate`. `reports` are public reports that it is
+    like.
     """
 
     name: str
@@ -27,6 +28,7 @@ class KnownFault:
     rate: float = 1.0
     arms: tuple[str, ...] = ()
     skip: tuple[str, ...] = ()
+    probes: tuple[str, ...] = ()
     probe_tokens: int | None = None
 
 

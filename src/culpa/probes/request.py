@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -150,6 +150,19 @@ class Probe:
         return replace(
             self, preceding=tuple(one for probe in earlier for one in probe.asked()) + self.preceding
         )
+
+    def vouched(self, known: Callable[[Request], bool]) -> "Probe":
+        """The same probe; where `known` says that the model knows the answer, missing it is a failure."""
+
+        def sure(request: Request) -> Request:
+            if request.expect is None or not known(request):
+                return request
+            return replace(request, expect=replace(request.expect, certain=True))
+
+        def all_sure(rounds: tuple[Round, ...]) -> tuple[Round, ...]:
+            return tuple(tuple(map(sure, one)) for one in rounds)
+
+        return replace(self, rounds=all_sure(self.rounds), preceding=all_sure(self.preceding))
 
     def until(self, failed_request: int) -> "Probe":
         """The same probe cut after the round in which the failure showed (an index into `requests()`)."""

@@ -1,11 +1,11 @@
 """The table that a person would have made by hand: the launch and the arms asked for, by kind of request."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culpa.model import Experiment, Outcome, RequestResult, Trial
 from culpa.report.speed import generation_speed
-from culpa.report.words import listing, plural
+from culpa.report.words import listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +50,8 @@ def asked_arms(experiment: Experiment) -> AskedArms | None:
     launched = {factor.name: factor.suspect for factor in experiment.factors}
     arms = [("baseline", {}), *((arm.name, dict(arm.levels)) for arm in experiment.arms)]
     columns = [name for name in launched if any(name in levels for _, levels in arms)]
+    sizes = [one.size for trial in experiment.trials for one in trial.requests if one.kind == "long_prompt"]
+    longest = max(sizes, default=0)
     rows = []
     for name, levels in arms:
         wanted = {**launched, **levels}
@@ -58,8 +60,8 @@ def asked_arms(experiment: Experiment) -> AskedArms | None:
             AskedArm(
                 name=name,
                 levels=tuple(wanted[column] for column in columns),
-                questions=_answers(trials, "question"),
-                long_prompts=_answers(trials, "long_prompt"),
+                questions=_questions(trials),
+                long_prompts=_long_prompts(trials, longest),
                 outcome=_outcome(trials),
                 speed=_speed(trials),
                 cache_tokens=_cache_tokens(trials),
@@ -76,21 +78,39 @@ def _is(trial: Trial, wanted: dict[str, str]) -> bool:
     )
 
 
-def _answers(trials: Sequence[Trial], kind: str) -> str:
-    """`3 of 3 right`, with what became of the others."""
-    asked = [one for trial in trials for one in trial.requests if one.kind == kind]
+def _questions(trials: Sequence[Trial]) -> str:
+    asked = [one for trial in trials for one in trial.requests if one.kind == "question"]
+    return _answers(trials, asked)
+
+
+def _long_prompts(trials: Sequence[Trial], longest: int) -> str:
+    """The answers to prompts of about the longest size, with that size as the engine counted it, or as meant."""
+    asked = [
+        one
+        for trial in trials
+        for one in trial.requests
+        if one.kind == "long_prompt" and 2 * one.size >= longest
+    ]
+    text = _answers(trials, asked)
+    if not asked:
+        return text
+    counted = max((one.prompt_tokens or 0 for one in asked), default=0)
+    size = f"{counted:,}" if counted else f"about {max(one.size for one in asked):,}"
+    return f"{text} ({size} tokens)"
+
+
+def _answers(trials: Sequence[Trial], asked: Sequence[RequestResult]) -> str:
+    """`3 of 3 right`, or what became of the others; empty where no trial was run."""
     if not asked:
         return "not reached" if trials else ""
     right = sum(one.status == "right" for one in asked)
-    parts = [f"{right} of {len(asked)} right"] if right or not _failures(trials, asked) else []
-    parts += _failures(trials, asked)
-    longest = max((one.prompt_tokens or 0 for one in asked if one.status != "failed"), default=0)
-    if kind == "long_prompt" and longest:
-        parts.append(f"up to {plural(longest, 'token')}")
-    return ", ".join(parts)
+    failures = _failures(trials, asked)
+    if failures and right:
+        return f"{right} of {len(asked)} right, {listing(failures)}"
+    return listing(failures) if failures else f"{right} of {len(asked)} right"
 
 
-def _failures(trials: Sequence[Trial], asked: Iterable[RequestResult]) -> list[str]:
+def _failures(trials: Sequence[Trial], asked: Sequence[RequestResult]) -> list[str]:
     """The symptoms of the trials in which one of these requests was not answered, or not rightly."""
     bad = {id(one) for one in asked if one.status in ("failed", "missed")}
     return list(

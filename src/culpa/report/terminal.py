@@ -10,7 +10,7 @@ from rich.text import Text
 from culpa.model import Experiment, ExperimentOutcome
 from culpa.model.redact import REDACTED
 from culpa.report import clean, words
-from culpa.report.asked_arms import ASKED_HEADINGS, AskedArm, AskedArms, asked_arms, asked_cells
+from culpa.report.asked_arms import AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 
 _STYLES = {
@@ -109,9 +109,10 @@ def _print_asked_arms(experiment: Experiment, console: Console) -> None:
     if asked is None:
         return
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    table.add_column("arm", overflow="fold", min_width=max(_widest(asked), 12))
-    for heading in ASKED_HEADINGS[:-1]:  # the trials are told in the report
+    for heading in ("arm", "short questions", "long prompts", "outcome"):
         table.add_column(heading, overflow="fold")
+    for heading in ("tokens/s", "KV tokens"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for row in asked.rows:
         # The names of the factors are long: what an arm changes stands under its name.
         name = Text(clean.line(row.name), style="bold")
@@ -129,11 +130,6 @@ def _changed(asked: AskedArms, row: AskedArm) -> list[str]:
         for name, level, before in zip(asked.columns, row.levels, asked.rows[0].levels, strict=True)
         if level != before
     ]
-
-
-def _widest(asked: AskedArms) -> int:
-    texts = [text for row in asked.rows for text in (row.name, *_changed(asked, row))]
-    return min(max(map(len, texts), default=0), 30)
 
 
 def _print_commands(experiment: Experiment, console: Console) -> None:

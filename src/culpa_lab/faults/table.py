@@ -23,6 +23,7 @@ class Fault:
     rate: float = 1.0
     arms: list[str] = field(default_factory=list)
     skip: list[str] = field(default_factory=list)
+    probes: list[str] = field(default_factory=list)
     probe_tokens: int | None = None
 
     @property

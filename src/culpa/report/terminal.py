@@ -12,6 +12,7 @@ from culpa.model.redact import REDACTED
 from culpa.report import clean, words
 from culpa.report.asked_arms import AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
+from culpa.report.speed import speed_sentence
 
 _STYLES = {
     ExperimentOutcome.NO_FAILURE: "bold green",
@@ -114,13 +115,14 @@ def _print_asked_arms(experiment: Experiment, console: Console) -> None:
     for heading in ("tokens/s", "KV tokens"):
         table.add_column(heading, justify="right", no_wrap=True)
     for row in asked.rows:
-        # The names of the factors are long: what an arm changes stands under its name.
-        name = Text(clean.line(row.name), style="bold")
-        for one in _changed(asked, row):
-            name.append(f"\n{clean.line(one)}", style="dim not bold")
-        table.add_row(name, *(Text(clean.line(one)) for one in asked_cells(row)[:-1]))
+        cells = asked_cells(row)[:-1]  # the trials are told in the report
+        table.add_row(Text(clean.line(row.name)), *(Text(clean.line(one)) for one in cells))
     console.print()
     print_trimmed(console, table)
+    for row in asked.rows[1:]:
+        told = words.listing(_changed(asked, row)) or "the launch as it is"
+        if told != row.name:
+            print_trimmed(console, Text(clean.line(f"{row.name}: {told}"), style="dim"))
 
 
 def _changed(asked: AskedArms, row: AskedArm) -> list[str]:
@@ -142,6 +144,9 @@ def _print_commands(experiment: Experiment, console: Console) -> None:
     change = words.listing(words.setting(member.name, member.safe) for member in commands.differing)
     label = f"passes with {change} (a contrast, no fix)" if change else "passes (a contrast, no fix)"
     _print_command(console, label, commands.passing, commands.passing_request)
+    price = speed_sentence(experiment)
+    if price:
+        console.print(Text(clean.line(price), style="dim"))
 
 
 def _print_command(console: Console, label: str, command: str, request: str) -> None:

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any, TypedDict
 
 import culpa
 from culpa.engines.base import EngineAdapter, Reading
@@ -17,11 +18,14 @@ from culpa.model import (
     Count,
     ExperimentOutcome,
     Factor,
+    Gpu,
+    KnownIssue,
     Launch,
     Member,
     Outcome,
     Signature,
     Trial,
+    XidSeen,
     all_suspect,
 )
 from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvidence
@@ -31,6 +35,13 @@ from culpa.placement import gpu_of_rank
 from culpa.record import Record
 from culpa.session import KERNEL, KERNEL_LOG
 from culpa.triage import same_failure
+
+
+class _Diagnosis(TypedDict, total=False):
+    gpu: Gpu | None
+    xids: tuple[XidSeen, ...]
+    known_issues: tuple[KnownIssue, ...]
+
 
 EXCERPT_BEFORE = 3
 EXCERPT_AFTER = 14
@@ -127,11 +138,28 @@ def _root_evidence(trials: Sequence[Trial], folder: Path) -> RootEvidence | None
             async_stack=trial.async_stack,
             cascade=_cascade_text(cascade),
             missing=tuple(incident.get("missing_evidence") or ()),
+            **_diagnosis(incident.get("diagnosis")),
         )
     return None
 
 
-def _incident(path: Path) -> dict[str, list[str]]:
+def _diagnosis(told: object) -> _Diagnosis:
+    """GPU, Xids and known issues as the trial's evidence has them; nothing where it has none or is damaged."""
+    if not isinstance(told, dict):
+        return {}
+    try:
+        gpu = Gpu(**told["gpu"]) if told.get("gpu") else None
+        xids = tuple(XidSeen(**one) for one in told.get("xids") or ())
+        issues = tuple(
+            KnownIssue(**{**one, "differs": tuple(one.get("differs") or ())})
+            for one in told.get("known_issues") or ()
+        )
+    except (AttributeError, TypeError):
+        return {}
+    return {"gpu": gpu, "xids": tuple(xid for xid in xids if not xid.stale), "known_issues": issues}
+
+
+def _incident(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

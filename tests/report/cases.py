@@ -26,6 +26,8 @@ from culpa.model import (
     Factor,
     FactorStatus,
     Finding,
+    Gpu,
+    KnownIssue,
     Launch,
     LeftOut,
     Level,
@@ -36,6 +38,7 @@ from culpa.model import (
     RootEvidence,
     Signature,
     Trial,
+    XidSeen,
     all_suspect,
 )
 from culpa.model.layout_finding import LayoutFinding
@@ -234,6 +237,37 @@ def incident() -> Experiment:
             log="trials/0001/engine.log",
             async_stack=True,
             missing=("the host's kernel log (journalctl -k) for the minute of the failure",),
+            gpu=Gpu("0000:c1:00.0", 1, None, "Xid 31 names process 4303"),
+            xids=(
+                XidSeen(
+                    31,
+                    "0000:c1:00.0",
+                    12,
+                    stale=False,
+                    means="page fault of the GPU's MMU",
+                    cause="application",
+                    detail="write of address 0x10c3c0000, FAULT_PDE, GPCCLIENT_T1_9",
+                ),
+            ),
+            known_issues=(
+                KnownIssue(
+                    "vllm-63505",
+                    "Qwen3.5 class hybrid under pipeline parallelism: illegal access on a cold long prefill",
+                    "https://github.com/vllm-project/vllm/issues/63505",
+                    match=True,
+                    why="the same signature (qwen3_next.py); reachable here: pipeline-parallel size",
+                    status="closed",
+                    shown="eager with blocking launches passes; not shown: the cause",
+                ),
+                KnownIssue(
+                    "vllm-37035",
+                    "Illegal access in gdn_attn.py with more than four speculative tokens",
+                    "https://github.com/vllm-project/vllm/issues/37035",
+                    match=False,
+                    why="the same signature (gdn_attn.py)",
+                    differs=("speculative decoding: off here, mtp there",),
+                ),
+            ),
         ),
         other_failures=(
             OtherFailure(

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from culpa.model.diagnosis import Gpu, KnownIssue, XidSeen
 from culpa.model.factor import Factor, LeftOut
 from culpa.model.finding import Conclusion, Count, Member
 from culpa.model.launch import Arm, Launch
@@ -30,7 +31,8 @@ class RootEvidence:
     `log` is the log file relative to the run's folder, `excerpt` its lines around the event as
     (1-based line, text). `async_stack` is true if the visible frames show where the error was noticed and
     not what caused it. `cascade` says in a sentence what came only as a consequence; `missing` lists
-    evidence that a person should still fetch.
+    evidence that a person should still fetch. `gpu` is where it happened, `xids` the kernel's messages that belong to
+    it, `known_issues` public reports that fit or nearly do.
     """
 
     event: RootEvent
@@ -40,6 +42,9 @@ class RootEvidence:
     async_stack: bool = False
     cascade: str = ""
     missing: tuple[str, ...] = ()
+    gpu: Gpu | None = None
+    xids: tuple[XidSeen, ...] = ()
+    known_issues: tuple[KnownIssue, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

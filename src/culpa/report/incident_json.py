@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from culpa.model import Diagnosis, Incident, Reading
+from culpa.model import Diagnosis, Gpu, Incident, KnownIssue, Reading
 from culpa.report import clean
 from culpa.report.incident_schema import SCHEMA, IncidentDocument
 
@@ -37,24 +37,12 @@ def _document(reading: Reading) -> _Json:
         "root_event": _root(reading, incident),
         "root_alternates": _lines(reading, incident.root_alternates, root_file),
         "first_failed_rank": dict(incident.first_failed_rank) if incident.first_failed_rank else None,
-        "gpu": _gpu(diagnosis),
+        "gpu": gpu_json(diagnosis.gpu),
         "xids": _xids(reading, diagnosis),
         "cascade_lines": _lines(reading, incident.cascade_lines, root_file),
         "async_stack": incident.async_stack,
         "configuration": dict(diagnosis.configuration),
-        "known_issues": [
-            {
-                "url": issue.url,
-                "match": issue.match,
-                "why": issue.why,
-                "id": issue.id,
-                "title": issue.title,
-                "status": issue.status,
-                "differs": list(issue.differs),
-                "shown": issue.shown,
-            }
-            for issue in diagnosis.known_issues
-        ],
+        "known_issues": [issue_json(issue) for issue in diagnosis.known_issues],
         "missing_evidence": list(incident.missing_evidence),
         "confidence": diagnosis.confidence,
         "confidence_why": list(diagnosis.confidence_why),
@@ -96,9 +84,23 @@ def _root(reading: Reading, incident: Incident) -> _Json | None:
     return {"file": file, "line": line, "time": root.time, "process": root.process, "text": root.text}
 
 
-def _gpu(diagnosis: Diagnosis) -> _Json | None:
-    gpu = diagnosis.gpu
+def gpu_json(gpu: Gpu | None) -> _Json | None:
+    """A GPU in the shape of the schema."""
     return {"pci_bus": gpu.pci_bus, "index": gpu.index, "uuid": gpu.uuid, "why": gpu.why} if gpu else None
+
+
+def issue_json(issue: KnownIssue) -> _Json:
+    """A known issue in the shape of the schema."""
+    return {
+        "url": issue.url,
+        "match": issue.match,
+        "why": issue.why,
+        "id": issue.id,
+        "title": issue.title,
+        "status": issue.status,
+        "differs": list(issue.differs),
+        "shown": issue.shown,
+    }
 
 
 def _xids(reading: Reading, diagnosis: Diagnosis) -> list[_Json]:

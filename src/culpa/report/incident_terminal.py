@@ -5,7 +5,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from culpa.model import Diagnosis, Incident, Reading, XidSeen
+from culpa.model import Diagnosis, Incident, Reading
 from culpa.report import clean
 from culpa.report import incident_words as words
 from culpa.report.console import print_trimmed
@@ -60,14 +60,7 @@ def _facts(reading: Reading, incident: Incident, diagnosis: Diagnosis) -> Table:
         table.add_row("event", Text(clean.line(incident.event, _TEXT_WIDTH), style="red"))
     table.add_row("order", Text(clean.line(_order(reading, incident, diagnosis))))
     if diagnosis.gpu is not None:
-        gpu = diagnosis.gpu
-        known = [
-            gpu.pci_bus,
-            f"index {gpu.index}" if gpu.index is not None else None,
-            gpu.uuid,
-        ]
-        text = ", ".join(part for part in known if part)
-        table.add_row("GPU", Text(clean.line(f"{text} ({gpu.why})" if gpu.why else text)))
+        table.add_row("GPU", Text(clean.line(words.gpu(diagnosis.gpu))))
     verdict = diagnosis.verdict
     table.add_row(
         "fault", Text(clean.line(f"{verdict.blame}: {verdict.why}" if verdict.why else verdict.blame))
@@ -106,16 +99,12 @@ def _print_xids(reading: Reading, diagnosis: Diagnosis, console: Console) -> Non
         return
     console.print()
     console.print(Text("kernel messages (Xid)", style="bold"))
-    groups: dict[tuple[int, str, bool, str], list[XidSeen]] = {}
-    for xid in diagnosis.xids:
-        groups.setdefault((xid.code, xid.pci_bus, xid.stale, xid.detail), []).append(xid)
-    for (code, bus, stale, detail), members in list(groups.items())[:_MOST_XIDS]:
-        first = members[0]
+    groups = words.xids(diagnosis.xids)
+    for told, members in groups[:_MOST_XIDS]:
         where = "; ".join(words.located(reading, [xid.line for xid in members]))
-        kind = "stale, " if stale else "teardown, " if first.teardown else ""
-        told = f"{code} on {bus}: {kind}{first.means}" + (f"; {detail}" if detail else "")
-        told += f" ({where})" + (f": {first.why}" if stale else "")
-        print_trimmed(console, Padding(Text(clean.line(told), style="dim" if stale else ""), (0, 0, 0, 2)))
+        stale = members[0].stale
+        text = f"{told} ({where})" + (f": {members[0].why}" if stale else "")
+        print_trimmed(console, Padding(Text(clean.line(text), style="dim" if stale else ""), (0, 0, 0, 2)))
     if len(groups) > _MOST_XIDS:
         print_trimmed(console, Padding(Text(f"and {len(groups) - _MOST_XIDS} more kinds"), (0, 0, 0, 2)))
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from culpa.model import Incident, Reading
+from culpa.model import Gpu, Incident, Reading, XidSeen
 from culpa.model.diagnosis import SettingValue
 from culpa.report.words import listing
 
@@ -128,6 +128,27 @@ def configuration(values: Iterable[tuple[str, SettingValue]]) -> str:
 def load(values: Iterable[tuple[str, int | float]]) -> str:
     """The work under way, as one line."""
     return ", ".join(_LOAD[name].format(_number(value)) for name, value in values if name in _LOAD)
+
+
+def gpu(found: Gpu) -> str:
+    """A GPU by bus, with what else is known of it, and how it was found."""
+    known = [found.pci_bus, f"index {found.index}" if found.index is not None else None, found.uuid]
+    text = ", ".join(part for part in known if part)
+    return f"{text} ({found.why})" if found.why else text
+
+
+def xids(found: Iterable[XidSeen]) -> list[tuple[str, list[XidSeen]]]:
+    """Messages of the kernel that say the same, together: what they say, and the messages."""
+    groups: dict[tuple[int, str, bool, str], list[XidSeen]] = {}
+    for xid in found:
+        groups.setdefault((xid.code, xid.pci_bus, xid.stale, xid.detail), []).append(xid)
+    told = []
+    for (code, bus, stale, detail), members in groups.items():
+        kind = "stale, " if stale else "teardown, " if members[0].teardown else ""
+        told.append(
+            (f"{code} on {bus}: {kind}{members[0].means}" + (f"; {detail}" if detail else ""), members)
+        )
+    return told
 
 
 def lines(numbers: Iterable[int]) -> str:

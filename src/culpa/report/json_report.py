@@ -19,6 +19,7 @@ from culpa.model import (
 from culpa.model.redact import redact
 from culpa.report import clean
 from culpa.report.asked_arms import asked_arms
+from culpa.report.incident_json import gpu_json, issue_json
 from culpa.report.schema import SCHEMA, ExperimentDocument
 from culpa.report.words import NOT_JUDGED, headline
 
@@ -239,4 +240,16 @@ def _root(root: RootEvidence | None) -> _Json | None:
         "cascade": root.cascade,
         "excerpt": [{"line": line, "text": text} for line, text in root.excerpt],
         "missing_evidence": list(root.missing),
+        "gpu": gpu_json(root.gpu),
+        "xids": [
+            {
+                "code": xid.code,
+                "pci_bus": xid.pci_bus,
+                "teardown": xid.teardown,
+                "meaning": xid.means,
+                "detail": xid.detail,
+            }
+            for xid in root.xids
+        ],
+        "known_issues": [issue_json(issue) for issue in root.known_issues],
     }

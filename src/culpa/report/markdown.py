@@ -1,5 +1,6 @@
 """`report.md`: the experiment as a maintainer would want to read it, safe to paste into an issue."""
 
+import re
 from functools import cache
 from typing import Any
 
@@ -7,13 +8,14 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from culpa.model import Experiment, ExperimentOutcome, Finding, Member, OtherFailure, Outcome, Trial
 from culpa.model.redact import REDACTED
-from culpa.report import clean, words
+from culpa.report import clean, incident_words, words
 from culpa.report.arms import arm_table
 from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
 from culpa.report.markup import Markdown, cell, code, fence, finalize, table, text
 
 _STATUS = {"in": "needed", "out": "not needed", "masking": "masks it", "untested": "not tested"}
 _LEVEL_WIDTH = 60
+_ADDRESS = re.compile(r"^https://[\w./#-]{1,300}$", re.ASCII)
 _EVENT_WIDTH = 200
 _LOG_WIDTH = 400
 _MOST_LEFT_OUT = 6  # a longer list is folded
@@ -157,7 +159,16 @@ def _root(experiment: Experiment) -> dict[str, Any] | None:
         "async_stack": root.async_stack,
         "cascade": root.cascade,
         "missing": root.missing,
+        "gpu": incident_words.gpu(root.gpu) if root.gpu else "",
+        "xids": [told for told, _ in incident_words.xids(root.xids)],
+        "issues": [(_link(issue.url), issue) for issue in root.known_issues if issue.match],
+        "near": [(_link(issue.url), issue) for issue in root.known_issues if not issue.match],
     }
+
+
+def _link(url: str) -> Markdown:
+    """An address that can be followed; anything else as text."""
+    return Markdown(f"<{url}>") if _ADDRESS.match(url) else text(url)
 
 
 def _arms(experiment: Experiment) -> Markdown:

@@ -8,6 +8,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from culpa.report.incident_schema import GpuDocument, KnownIssueDocument
+
 SCHEMA = "culpa.experiment/1"
 
 
@@ -138,6 +140,16 @@ class LogLineDocument(_Part):
     text: str
 
 
+class RootXidDocument(_Part):
+    """A message of the kernel that belongs to the root event; a teardown one only follows it."""
+
+    code: int
+    pci_bus: str
+    teardown: bool
+    meaning: str
+    detail: str
+
+
 class RootEventDocument(_Part):
     """The first thing that went wrong, and where to read it."""
 
@@ -152,6 +164,9 @@ class RootEventDocument(_Part):
     cascade: str
     excerpt: list[LogLineDocument]
     missing_evidence: list[str]
+    gpu: GpuDocument | None
+    xids: list[RootXidDocument]
+    known_issues: list[KnownIssueDocument]
 
 
 class LayoutFindingDocument(_Part):

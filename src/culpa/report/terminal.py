@@ -7,9 +7,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from culpa.model import Experiment, ExperimentOutcome
+from culpa.model import Experiment, ExperimentOutcome, RootEvidence
 from culpa.model.redact import REDACTED
-from culpa.report import clean, words
+from culpa.report import clean, incident_words, words
 from culpa.report.asked_arms import AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 from culpa.report.speed import speed_sentence
@@ -22,6 +22,7 @@ _STYLES = {
 }
 _EVENT_WIDTH = 300
 _MOST_NOT_EXCLUDED = 5
+_MOST_XIDS = 3
 
 
 def print_summary(experiment: Experiment, console: Console, report: str = "") -> None:
@@ -89,6 +90,7 @@ def _facts(experiment: Experiment) -> Table:
         table.add_row("", Text(clean.line(f"{where}, {root.log}" if root.log else where), style="dim"))
         if root.async_stack:
             table.add_row("", Text("asynchronous: the stack shows where it was noticed, not what caused it"))
+        _add_surroundings(table, root)
     elif hunted is not None and hunted.event:
         table.add_row("event", Text(clean.line(hunted.event, _EVENT_WIDTH), style="red"))
     for failure in experiment.other_failures:
@@ -102,6 +104,17 @@ def _facts(experiment: Experiment) -> Table:
             reason = status.reason or "with it the failure does not show"
             table.add_row("masked by", Text(clean.line(f"{status.name}: {reason}")))
     return table
+
+
+def _add_surroundings(table: Table, root: RootEvidence) -> None:
+    """GPU and kernel messages of the root event, and public reports of the same."""
+    if root.gpu is not None:
+        table.add_row("GPU", Text(clean.line(incident_words.gpu(root.gpu))))
+    for told, _ in incident_words.xids(root.xids)[:_MOST_XIDS]:
+        table.add_row("Xid", Text(clean.line(told, _EVENT_WIDTH)))
+    for issue in root.known_issues:
+        if issue.match:
+            table.add_row("known issue", Text(clean.line(f"{issue.url} {issue.title}", _EVENT_WIDTH)))
 
 
 def _print_asked_arms(experiment: Experiment, console: Console) -> None:

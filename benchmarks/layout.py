@@ -65,7 +65,17 @@ def main() -> None:
     }
     for name, call in inside.items():
         print(f"{name:45} {median_ms(call, repeat):8.2f} ms")
-    whole = [sys.executable, "-m", "culpa", "layout", str(MODEL), "--partition", "23,23,18", "--blocks", "492"]
+    whole = [
+        sys.executable,
+        "-m",
+        "culpa",
+        "layout",
+        str(MODEL),
+        "--partition",
+        "23,23,18",
+        "--blocks",
+        "492",
+    ]
     few = max(3, repeat // 10)
     base = process_ms([sys.executable, "-c", "pass"], few)
     for name, command in (

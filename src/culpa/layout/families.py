@@ -130,6 +130,16 @@ def value(config: Mapping[str, Any], keys: str) -> Any:
     return None
 
 
+def factor(config: Mapping[str, Any], spec: str) -> float:
+    """The positive number of a specification, which need not be whole. Raises BadLayout where it is none."""
+    keys, _, default = spec.partition("=")
+    found = value(config, keys)
+    found = float(default) if found is None else found
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 < found < 1e6:
+        raise BadLayout(f"config.json: {keys.split('|')[0]} should be a positive number, not {found!r}"[:200])
+    return float(found)
+
+
 def number(config: Mapping[str, Any], spec: str, derived: Mapping[str, int] | None = None) -> int:
     """The integer of a specification `key|other=default`. Raises BadLayout where it is none."""
     keys, _, default = spec.partition("=")

@@ -110,7 +110,7 @@ def plan_pages(shape: ModelShape, settings: Settings) -> Pages:
     token = _token_bytes(attention, tp, element) if attention is not None else 0
     backend = find_backend(settings.attention_backend)
     smallest = backend.smallest if backend is not None else DEFAULT_BLOCK
-    asked = settings.block_size or max(DEFAULT_BLOCK, smallest)
+    asked = settings.block_size or max(settings.default_block, smallest)
     mode = mamba_mode(settings) if shape.hybrid else "none"
     block = asked
     page = block * token

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from culpa.layout.errors import BadLayout
-from culpa.layout.families import FamilyTable, number, value
+from culpa.layout.families import FamilyTable, factor, number, value
 from culpa.layout.shape import AttentionShape, LayerKind, Parameters, StateShape
 
 _EXPERTS = "num_experts|num_local_experts|n_routed_experts|moe_num_experts|ffn_config.moe_num_experts=0"
@@ -108,9 +108,7 @@ def _dense_width(config: Mapping[str, Any], hidden: int) -> int:
     width = number(config, "intermediate_size|ffn_hidden_size|block_ff_dim|n_inner=0") or 4 * hidden
     if value(config, "block_auto_adjust_ff_dim") is True:  # LFM2: two thirds, rounded up
         width = int(2 * width / 3)
-        factor = value(config, "block_ffn_dim_multiplier")
-        if isinstance(factor, int | float):
-            width = int(factor * width)
+        width = int(factor(config, "block_ffn_dim_multiplier=1") * width)
         multiple = number(config, "block_multiple_of=256") or 1
         width = -(-width // multiple) * multiple
     return width

@@ -6,7 +6,7 @@ from typing import Any
 
 from culpa.layout.dtypes import is_dtype
 from culpa.layout.errors import BadLayout
-from culpa.layout.families import FamilyTable, family_of_architecture, find_family, number, value
+from culpa.layout.families import FamilyTable, factor, family_of_architecture, find_family, number, value
 from culpa.layout.parameters import attention_parameters, mlp_parameters, state_parameters
 from culpa.layout.patterns import kinds_of
 from culpa.layout.shape import (
@@ -194,10 +194,7 @@ class _Reader:
         if "inner" in specs and value(self.config, specs["inner"].partition("=")[0]) is not None:
             return number(self.config, specs["inner"])
         if "expand" in specs:
-            factor = value(self.config, specs["expand"].partition("=")[0])
-            if isinstance(factor, float):
-                return int(factor * self.hidden)
-            return number(self.config, specs["expand"]) * self.hidden
+            return int(factor(self.config, specs["expand"]) * self.hidden)
         return number(self.config, specs["heads"]) * number(self.config, specs["head_dim"])
 
     def _linear_state(self) -> StateShape | None:

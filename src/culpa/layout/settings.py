@@ -26,6 +26,7 @@ class Settings:
     tensor_parallel_size: int = 1
     max_model_len: int | None = None
     block_size: int | None = None
+    default_block: int = DEFAULT_BLOCK
     attention_backend: str | None = None
     dtype: str | None = None
     quantization: str | None = None

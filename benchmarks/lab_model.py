@@ -2,8 +2,8 @@
 
     OPENBLAS_NUM_THREADS=1 python -m benchmarks.lab_model [--context 8192] [--layers 64] [--rounds 3] [--json]
 
-The model is random and has the shape of the one that ships: every fourth layer full attention, the others gated
-delta nets. Seconds are the process's own (CPU time), so that a busy machine does not count.
+The model is random, in the shape of the one that ships, unless `--model` names a folder; every fourth layer is full
+attention, the others are gated delta nets. Seconds are the process's own (CPU time), so that waiting does not count.
 """
 
 import argparse
@@ -27,6 +27,7 @@ from culpa_lab.model import (
     ModelConfig,
     Rotary,
     Tape,
+    Tokenizer,
     Workspace,
     decode_layer,
     embed,
@@ -34,6 +35,22 @@ from culpa_lab.model import (
     random_checkpoint,
 )
 from culpa_lab.model.simple import Runner
+
+WORDS = (
+    "the",
+    "of",
+    "in",
+    "and",
+    "record",
+    "value",
+    "number",
+    "report",
+    "invoice",
+    "city",
+    "river",
+    "12",
+    "question",
+)
 
 
 def shape(layers: int, heads: int) -> ModelConfig:
@@ -104,18 +121,21 @@ def _at_once(kernel: Callable[..., object], /, *arguments: object) -> None:
     kernel(*arguments)
 
 
-def measure(runner: Runner, context: int, chunk: int, rounds: int) -> dict[str, float]:
+def words(folder: Path, context: int) -> list[int]:
+    """Token ids of a text without a meaning: what attention may skip depends on what it reads."""
+    draw = np.random.RandomState(0)
+    text = " ".join(WORDS[number] for number in draw.randint(0, len(WORDS), 2 * context))
+    return Tokenizer.load(folder).encode(text)[:context]
+
+
+def measure(runner: Runner, tokens: list[int], chunk: int, rounds: int) -> dict[str, float]:
     """Tokens a second, and the ratio of captured to eager."""
-    tokens = [
-        int(token)
-        for token in np.random.RandomState(0).randint(0, min(256, runner.config.vocab_size), context)
-    ]
     figures: dict[str, list[float]] = {"prefill": [], "eager": [], "captured": [], "captured_to_eager": []}
     runner.reset()
     runner.prefill(tokens[:chunk])
     for _ in range(rounds):
         runner.reset()
-        figures["prefill"].append(context / seconds(lambda: runner.prefill(tokens, chunk)))
+        figures["prefill"].append(len(tokens) / seconds(lambda: runner.prefill(tokens, chunk)))
         step = Step(runner)
         one = [[seconds(step.eager), seconds(step.captured)] for _ in range(20)]
         eager, captured = (statistics.median(column) for column in zip(*one, strict=True))
@@ -138,15 +158,14 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    if arguments.model:
-        runner = Runner(arguments.model)
-    else:
-        with tempfile.TemporaryDirectory() as name:
-            random_checkpoint(Path(name), shape(arguments.layers, arguments.heads), 1)
-            runner = Runner(Path(name))
-    found = {
-        context: measure(runner, context, arguments.chunk, arguments.rounds) for context in arguments.context
-    }
+    found = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = arguments.model or Path(name)
+        if not arguments.model:
+            random_checkpoint(folder, shape(arguments.layers, arguments.heads), 1)
+        runner = Runner(folder)
+        for context in arguments.context:
+            found[context] = measure(runner, words(folder, context), arguments.chunk, arguments.rounds)
     if arguments.json:
         print(json.dumps(found, indent=1))
         return

@@ -245,5 +245,10 @@ def _scan(signatures: _SignatureFile, engines: frozenset[str]) -> tuple[str, ...
     for entry in signatures.signature:
         if entry.role in ("noise", "recovery") or (entry.engines and not engines & set(entry.engines)):
             continue
-        found += entry.scan or [f"(?i:{re.escape(literal)})" for literal in entry.literals]
+        found += entry.scan or [f"(?i:{_literal(literal)})" for literal in entry.literals]
     return tuple(dict.fromkeys(found))
+
+
+def _literal(text: str) -> str:
+    """An expression for the text itself that RE2, Rust and Python all read."""
+    return re.sub(r"[.^$*+?{}\[\]\\|()]", r"\\\g<0>", text)

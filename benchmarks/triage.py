@@ -71,8 +71,8 @@ def busy_day(chance: random.Random, count: int) -> Iterator[str]:
             )
         elif kind < 0.9997:
             yield (
-                f"(Worker_TP{rank} pid={4302 + rank}) WARNING {clock} [jit_monitor.py:135] Triton kernel JIT compilation"
-                " during inference: _prepare_inputs_kernel. This causes a latency spike"
+                f"(Worker_TP{rank} pid={4302 + rank}) WARNING {clock} [jit_monitor.py:135] Triton kernel JIT"
+                " compilation during inference: _prepare_inputs_kernel. This causes a latency spike"
             )
         else:
             yield f"(APIServer pid=4100) ERROR {clock} [serving.py:908] Error in preprocessing prompt inputs"
@@ -103,7 +103,9 @@ def write_log(path: Path, megabytes: int) -> int:
     end = megabytes * 1_000_000
     blocks = [list(busy_day(chance, 40_000)) for _ in range(3)]
     with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.write("(APIServer pid=4100) INFO 07-15 00:00:00 [api_server.py:1850] vLLM API server version 0.25.0\n")
+        file.write(
+            "(APIServer pid=4100) INFO 07-15 00:00:00 [api_server.py:1850] vLLM API server version 0.25.0\n"
+        )
         lines += 1
         while size < end:
             if not root and size > end * 2 // 3:
@@ -143,7 +145,12 @@ def measure(megabytes: int, rounds: int) -> dict[str, object]:
         commands = {"ripgrep": ["rg", "-c", "-j1", "--no-unicode", "-f", str(expressions), str(path)]}
         if megabytes <= 200:  # grep with Perl's expressions takes minutes on more
             commands["grep_perl"] = ["grep", "-cP", pattern, str(path)]
-        commands["grep_words"] = ["grep", "-cE", "ERROR|CRITICAL|FATAL|Traceback|Error:|NVRM:|illegal memory", str(path)]
+        commands["grep_words"] = [
+            "grep",
+            "-cE",
+            "ERROR|CRITICAL|FATAL|Traceback|Error:|NVRM:|illegal memory",
+            str(path),
+        ]
         counted(["cat", "-v", "/dev/null"])
         path.read_bytes() if megabytes <= 500 else None
         seconds: dict[str, list[float]] = {name: [] for name in ("culpa", *commands)}
@@ -165,7 +172,9 @@ def measure(megabytes: int, rounds: int) -> dict[str, object]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--megabytes", type=int, default=1000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true")

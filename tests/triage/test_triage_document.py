@@ -11,7 +11,7 @@ from culpa.model import Incident
 from culpa.triage import LogDocument
 from culpa.triage import document as module
 from culpa.triage.scan import MAX_RAW_LINE
-from culpa.triage.tables import load_tables
+from culpa.triage.tables import load_tables, searcher
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.log"))
 FILLER = b"".join(
@@ -115,12 +115,8 @@ def test_a_line_without_end_takes_no_memory() -> None:
 
 
 def test_the_quick_look_finds_every_sample() -> None:
-    import re2
-
     tables = load_tables("generic")
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1
-    pattern = re2.compile("|".join(tables.scan).encode(), options)
+    pattern = searcher(tables.scan)
     missed = [
         sample
         for rule in tables.signatures

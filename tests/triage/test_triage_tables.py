@@ -5,6 +5,8 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from culpa.triage.tables import DIALECTS, PrefixRule, SignatureRule, load_tables
 from culpa.triage.text import MAX_LINE
@@ -48,6 +50,15 @@ def test_a_prefix_takes_something_away_and_is_the_first_to_do_so(rule: PrefixRul
         match = rule.regex.match(sample)
         assert match is not None
         assert match.end() > 0
+
+
+@given(st.data())
+@settings(max_examples=200, deadline=None)
+def test_a_prefix_begins_with_the_characters_that_its_entry_names(data: st.DataObject) -> None:
+    rule = data.draw(st.sampled_from(GENERIC.prefixes))
+    text = data.draw(st.from_regex(rule.regex).filter(str.isascii))  # digits of other scripts begin no line
+    assert rule.starts.match(text)
+    assert rule in GENERIC.prefixes_of(text)
 
 
 @pytest.mark.parametrize("dialect", sorted(DIALECTS))

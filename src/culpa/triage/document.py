@@ -9,7 +9,7 @@ from culpa.triage.reader import LogReader
 from culpa.triage.scan import MAX_RAW_LINE, LineScan, lines_of
 
 #: What stands at the beginning and at the end of a file is read line by line: who the processes are, and last words.
-HEAD = 2 << 20
+HEAD = 1 << 20
 TAIL = 256 << 10
 #: So much of a file is looked at before its first line is read, to see whether it was pasted with hard wraps.
 SAMPLE = 64 << 10

@@ -181,7 +181,9 @@ class LineParser:
     def starts_record(self, text: str) -> bool:
         """Whether a text begins as the lines of a log do."""
         text = text.lstrip() if text.startswith("\t") else text
-        return bool(_SECTION.match(text)) or any(rule.regex.match(text) for rule in self._tables.prefixes)
+        return bool(_SECTION.match(text)) or any(
+            rule.regex.match(text) for rule in self._tables.prefixes_of(text)
+        )
 
     def _parse(self, number: int, text: str, found: _Found, depth: int) -> Iterator[LogLine]:
         for _ in range(_MAX_PREFIXES):
@@ -194,7 +196,7 @@ class LineParser:
                     number, self._with_part(record.stream, number, record.text), found, depth
                 )
                 return
-            for rule in self._tables.prefixes:
+            for rule in self._tables.prefixes_of(text):
                 match = rule.regex.match(text)
                 if match is not None:
                     break

@@ -1,15 +1,14 @@
 """The quick look at bytes: one search for everything that may matter, so that only the lines around it are read."""
 
-import re2
-
 from culpa.triage.reader import LogReader
+from culpa.triage.tables import searcher
 
 #: Bytes that are read before and after a hit: who speaks, the traceback, what follows at once.
-BEFORE, AFTER = 2 << 10, 12 << 10
+BEFORE, AFTER = 2 << 10, 4 << 10
 #: A traceback that is still open is followed so much further.
 _FOLLOW = 48 << 10
 #: Of one word that never stops coming so many hits are read with their neighbours, and so many at all.
-_WITH_NEIGHBOURS, _AT_ALL = 1_000, 20_000
+_WITH_NEIGHBOURS, _AT_ALL = 200, 20_000
 _WORDS = 4096
 #: One line of every so many bytes is read all the same, so that clocks and quiet processes stay known.
 _SAMPLED = 512 << 10
@@ -23,11 +22,7 @@ class LineScan:
 
     def __init__(self, reader: LogReader) -> None:
         self._reader = reader
-        options = re2.Options()
-        options.encoding = re2.Options.Encoding.LATIN1
-        options.max_mem = 64 << 20
-        options.log_errors = False
-        self._pattern = re2.compile("|".join(reader.tables.scan).encode(), options)
+        self._pattern = searcher(reader.tables.scan)
         self._seen: dict[bytes, int] = {}
         self._more = 0  # bytes of the next block that still belong to the last neighbourhood
         self._behind = b""  # the last lines, not read yet: they may stand before a hit

@@ -2,14 +2,16 @@
 
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import re2
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
+_MAX_FIRST = 4096
 EventRole = Literal[
     "cause", "clue", "echo", "symptom", "consequence", "header", "handled", "shutdown", "recovery", "noise"
 ]
@@ -53,6 +55,7 @@ class _Prefix(_Entry):
     layer: Layer
     era: str
     regex: Expression
+    starts: Expression
     source: Url
     samples: tuple[str, ...] = Field(min_length=1)
     role: str | None = None
@@ -137,6 +140,7 @@ class PrefixRule:
     name: str
     layer: Layer
     regex: re.Pattern[str]
+    starts: re.Pattern[str]
     role: str | None
     samples: tuple[str, ...]
     suffix: re.Pattern[str] | None = None
@@ -160,7 +164,7 @@ class SignatureRule:
     samples: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tables:
     """What one dialect knows."""
 
@@ -173,6 +177,9 @@ class Tables:
     def classify(self, message: str) -> tuple[SignatureRule, re.Match[str]] | None:
         """The first signature that the message matches, with the match."""
         lowered = message.lower()
+        # One search for the literals of all signatures: most messages have none of them.
+        if self._words(lowered.encode("utf-8", "replace")) is None:
+            return None
         for rule in self.signatures:
             for literal in rule.literals:
                 if literal in lowered:
@@ -181,6 +188,28 @@ class Tables:
                         return rule, match
                     break
         return None
+
+    def prefixes_of(self, text: str) -> tuple[PrefixRule, ...]:
+        """The rules that a text may begin by, in order, by its first character."""
+        first = text[:1]
+        found = self._by_first.get(first)
+        if found is None:
+            found = tuple(rule for rule in self.prefixes if first and rule.starts.match(first))
+            if len(self._by_first) < _MAX_FIRST:
+                self._by_first[first] = found
+        return found
+
+    @cached_property
+    def _words(self) -> Callable[[bytes], object]:
+        literals = (literal for rule in self.signatures for literal in rule.literals)
+        found: Callable[[bytes], object] = searcher(
+            literal_expression(literal) for literal in literals
+        ).search
+        return found
+
+    @cached_property
+    def _by_first(self) -> dict[str, tuple[PrefixRule, ...]]:
+        return {}
 
     def says_ready(self, message: str) -> bool:
         """Whether the message says that the engine serves."""
@@ -208,6 +237,7 @@ def load_tables(dialect: str) -> Tables:
                 entry.name,
                 entry.layer,
                 re.compile(entry.regex),
+                re.compile(entry.starts),
                 entry.role,
                 entry.samples,
                 re.compile(entry.suffix) if entry.suffix else None,
@@ -245,10 +275,19 @@ def _scan(signatures: _SignatureFile, engines: frozenset[str]) -> tuple[str, ...
     for entry in signatures.signature:
         if entry.role in ("noise", "recovery") or (entry.engines and not engines & set(entry.engines)):
             continue
-        found += entry.scan or [f"(?i:{_literal(literal)})" for literal in entry.literals]
+        found += entry.scan or [f"(?i:{literal_expression(literal)})" for literal in entry.literals]
     return tuple(dict.fromkeys(found))
 
 
-def _literal(text: str) -> str:
+def searcher(expressions: Iterable[str]) -> Any:
+    """One search for all of these expressions in bytes, in a time that only grows with their number of bytes."""
+    options = re2.Options()
+    options.encoding = re2.Options.Encoding.LATIN1
+    options.max_mem = 64 << 20
+    options.log_errors = False
+    return re2.compile("|".join(dict.fromkeys(expressions)).encode(), options)
+
+
+def literal_expression(text: str) -> str:
     """An expression for the text itself that RE2, Rust and Python all read."""
     return re.sub(r"[.^$*+?{}\[\]\\|()]", r"\\\g<0>", text)

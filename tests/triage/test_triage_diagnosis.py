@@ -54,6 +54,12 @@ def test_an_xid_of_another_process_hours_before_the_failure_is_stale() -> None:
     assert stale(*lines) == [(31, True)]
 
 
+def test_an_xid_of_a_desktop_program_is_not_the_engines() -> None:
+    lines = (f"Sep  5 03:56:10 {XID}31, pid=1500, name=Xorg, {FAULT}", CRASH)
+    assert stale(*lines) == [(31, True)]
+    assert diagnosis(*lines).gpu is None
+
+
 def test_an_xid_before_the_machine_started_again_is_stale() -> None:
     lines = (
         f"Sep  5 03:50:00 {XID}31, pid=99, name=x, {FAULT}",

@@ -1,5 +1,6 @@
 """Which Xids belong to a failure, which are older, and which only tear down."""
 
+import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
@@ -15,6 +16,10 @@ _REACH_SECONDS = 3600.0
 _AT_ONCE_SECONDS = 300.0
 #: How long after the failure its own teardown may take.
 _AFTERWARDS_SECONDS = 900.0
+#: Programs that are no serving engine: what they did to a GPU is their own.
+_OTHER_PROGRAMS = re.compile(
+    r"^(?:Xorg|Xwayland|gnome-shell|kwin_|plasmashell|firefox|chrom|code$|steam|blender|ffmpeg|obs$|nvidia-settings)"
+)
 #: Two clocks that differ by whole quarters of an hour show different zones.
 _QUARTER = 900.0
 _ZONE_SLACK = 120.0
@@ -80,6 +85,8 @@ def _stale(
         return ""
     if any(_between(boot, xid, context.xids, failed) for boot in context.boots):
         return "the machine or the driver was started again between it and the failure"
+    if xid.name is not None and _of_an_application(xid) and _OTHER_PROGRAMS.match(xid.name):
+        return f"it names another program ({xid.name})"
     began = _started(context, failed_line)
     if began is not None:
         older = _seconds(xid.moment, began)
@@ -122,8 +129,13 @@ def _started(context: Context, failed_line: int | None) -> Moment | None:
 
 
 def _limit(xid: Xid) -> float:
+    return _AT_ONCE_SECONDS if _of_an_application(xid) else _REACH_SECONDS
+
+
+def _of_an_application(xid: Xid) -> bool:
+    """Whether the code tells of what a program did, by the catalogue."""
     meaning = xid_catalogue().get(xid.code)
-    return _AT_ONCE_SECONDS if meaning is not None and meaning.cause == "application" else _REACH_SECONDS
+    return meaning is not None and meaning.cause == "application"
 
 
 def _seconds(earlier: Moment, later: Moment) -> float | None:

@@ -164,7 +164,10 @@ class _Files:
         self.document.end()
 
     def reading(self, *, alive: bool = False) -> Reading:
-        """The judgement so far."""
+        """The judgement so far. Where the engine is seen to work after the event, it has not ended."""
         incident = self.document.incident(alive=alive)
+        root = incident.root if incident is not None else None
+        if not alive and root is not None and self.document.reader.went_on_after(root.line):
+            incident = self.document.incident(alive=True)
         steps = next_steps(incident) if incident is not None else ()
         return Reading(tuple(self._files), self.document.reader.lines, incident, steps)

@@ -48,6 +48,26 @@ def test_a_log_without_a_failure_ends_with_0(capsys: pytest.CaptureFixture[str])
     assert "No failure" in capsys.readouterr().out
 
 
+SURVIVED = """\
+INFO 03-11 15:40:02 [api_server.py:1034] vLLM API server version 0.8.5.post1
+INFO:     Application startup complete.
+ERROR 03-11 15:42:02 [serving_chat.py:200] something odd happened
+"""
+SERVES = 'INFO:     10.0.0.3:50112 - "POST /v1/chat/completions HTTP/1.1" 200 OK\n'
+
+
+def test_an_error_that_the_engine_survives_is_no_failure(place: Path) -> None:
+    (place / "engine.log").write_text(SURVIVED)
+    assert _run(["triage", "engine.log"]) == 1
+    (place / "engine.log").write_text(SURVIVED + SERVES)
+    assert _run(["triage", "engine.log"]) == 0
+
+
+def test_an_engine_that_was_started_again_has_not_survived(place: Path) -> None:
+    (place / "engine.log").write_text(SURVIVED + SURVIVED.partition("ERROR")[0] + SERVES)
+    assert _run(["triage", "engine.log"]) == 1
+
+
 @pytest.mark.parametrize("arguments", [[], ["-"]])
 def test_standard_input_is_read(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -30,6 +30,7 @@ _LOST = re.compile(
     r"NVRM: (?:The NVIDIA )?GPU (?:at )?(?:PCI:)?((?:[0-9a-fA-F]{4}:)?[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-7])"
 )
 _OFF_THE_BUS = "fallen off the bus"
+_LIFE = re.compile(r'" 200(?: |$)|Avg generation throughput: (?:[1-9]|0\.[1-9])|Decode batch[.,] ')
 _FRAME = 'File "'
 _MAX_XIDS = 1024
 _MAX_FRAMES = 4096
@@ -39,7 +40,7 @@ _MAX_SIGN = 1000
 
 _OWN_LITERALS = (
     "nvrm:", "-- reboot --", "-- boot ", "linux version ", "boot_image", "started server process", 'file "',
-    "text_generation_launcher",
+    "text_generation_launcher", '" 200', "avg generation throughput", "decode batch",
 )  # fmt: skip
 
 
@@ -96,6 +97,7 @@ class Context:
         self.lost_bus: str | None = None
         self.lost_line: int | None = None
         self.kernel_lines = 0
+        self.last_sign_of_life = 0
         self.signs: dict[str, int] = {}
         self.frames: deque[Frame] = deque(maxlen=_MAX_FRAMES)
         self._lost_gpu: tuple[int, str] | None = None
@@ -113,6 +115,8 @@ class Context:
         if _FRAME in text:
             self.frames.append(Frame(line.number, line.process, text.strip()))
             return
+        if ("200" in text or "ration throughput" in text or "Decode batch" in text) and _LIFE.search(text):
+            self.last_sign_of_life = line.number
         self.configuration.note(line, lowered)
         self.load.note(line, lowered)
         self.gpus.note(line)
@@ -144,6 +148,11 @@ class Context:
             self._lost_gpu = (line.number, bus) if bus else None
         if _OFF_THE_BUS in text and self._lost_gpu is not None and line.number - self._lost_gpu[0] <= 3:
             self.lost_line, self.lost_bus = line.number, self._lost_gpu[1]
+
+    def went_on_after(self, line: int) -> bool:
+        """Whether the engine works on after a line, without having been started again in between."""
+        again = any(line < started <= self.last_sign_of_life for started, _ in self.started)
+        return self.last_sign_of_life > line and not again
 
     def frames_of(self, process: str | None, first: int, last: int) -> list[str]:
         """The frames that stand between two lines and belong to a process, or to none."""

@@ -122,6 +122,10 @@ class LogReader:
         """Whether a root event is in that no process survives: nothing needs to be waited for."""
         return any(event.fatal for event in self._events)
 
+    def went_on_after(self, line: int) -> bool:
+        """Whether the engine is seen to work after a line: then what that line says did not end it."""
+        return self._context.went_on_after(line)
+
     def incident(
         self, *, exit_code: int | None = None, alive: bool = True, request_failed: bool = False
     ) -> Incident | None:

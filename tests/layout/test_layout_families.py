@@ -151,6 +151,17 @@ def test_an_unknown_family_is_taken_for_plain_layers_and_says_so() -> None:
     assert "brand_new" in shape.notes[0]
 
 
+def test_kinds_that_an_unknown_family_lists_are_taken_for_plain_layers_too() -> None:
+    config = {
+        "model_type": "brand_new",
+        "hidden_size": 64,
+        "layer_types": ["banana", "mamba", "sliding_attention"],
+    }
+    shape = read_shape(config)
+    assert shape.layer_types == ("full_attention", "full_attention", "sliding_attention")
+    assert "recurrent state" in " ".join(shape.notes)
+
+
 def test_an_unknown_family_with_delta_net_keys_keeps_its_states() -> None:
     config = {
         **incident_config()["text_config"],
@@ -172,8 +183,14 @@ def test_an_unknown_family_with_delta_net_keys_keeps_its_states() -> None:
         ({"num_hidden_layers": "four", "hidden_size": 64}, "whole number"),
         ({"num_hidden_layers": True, "hidden_size": 64}, "whole number"),
         ({"num_hidden_layers": 4, "hidden_size": 64, "layer_types": ["full_attention"]}, "lists 1"),
-        ({"num_hidden_layers": 1, "hidden_size": 64, "layer_types": ["banana"]}, "banana"),
-        ({"num_hidden_layers": 1, "hidden_size": 64, "layer_types": ["mamba"]}, "state is not known"),
+        (
+            {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "layer_types": ["banana"]},
+            "banana",
+        ),
+        (
+            {"model_type": "llama", "num_hidden_layers": 1, "hidden_size": 64, "layer_types": ["mamba"]},
+            "not known",
+        ),
         ({"num_hidden_layers": 10**6, "hidden_size": 64}, "more than any model"),
         ({"model_type": "nemotron_h", "hidden_size": 64, "hybrid_override_pattern": "MX"}, "'X'"),
         ({"model_type": "nemotron_h", "hidden_size": 64}, "hybrid_override_pattern"),

@@ -180,6 +180,7 @@ def test_heads_and_state_groups_that_are_repeated() -> None:
     [
         ({"mamba_cache_mode": "align", "prefix_caching": False}, "set back to none"),
         ({"mamba_cache_mode": "none", "prefix_caching": True}, "becomes align"),
+        ({"mamba_cache_mode": "none"}, "vLLM makes it align"),
         ({"mamba_cache_mode": "all"}, "gone"),
         ({"async_scheduling": True, "v2_runner": False}, "V1 model runner"),
         ({"mamba_ssm_cache_dtype": "bfloat16"}, "asks for float32"),
@@ -223,6 +224,19 @@ def test_version_notes_stand_where_they_matter() -> None:
 def test_an_unknown_family_is_a_warning() -> None:
     plan = make_plan(read_shape(dense_config(model_type="brand_new")), Settings(blocks=9000))
     assert one(plan, "unknown_family").level == "warning"
+
+
+def test_room_for_tokens_in_flight_is_said_where_it_is_assumed() -> None:
+    gemma = read_shape(dense_config(model_type="gemma3_text", sliding_window=1024))
+    assert "batch_tokens_assumed" in ids(make_plan(gemma, Settings()))
+    assert "batch_tokens_assumed" not in ids(make_plan(gemma, Settings(max_num_batched_tokens=2048)))
+    assert "batch_tokens_assumed" not in ids(make_plan(dense(), Settings()))
+
+
+@pytest.mark.parametrize(("version", "share"), [((0, 24, 0), 0.9), ((0, 25, 0), 0.92), ((0, 32, 0), 0.92)])
+def test_the_share_of_memory_is_that_of_the_release(version: tuple[int, ...], share: float) -> None:
+    assert Settings(engine_version=version).share == share
+    assert Settings(engine_version=version, utilization=0.5).share == 0.5
 
 
 def test_what_is_not_computed_is_said() -> None:

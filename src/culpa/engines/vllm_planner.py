@@ -20,7 +20,7 @@ from typing import Any
 from culpa.layout import Plan
 from culpa.layout.engine import find_backend
 from culpa.layout.pages import Entry, cache_dtype, drafting_layers, mamba_mode, model_dtype
-from culpa.layout.settings import DEFAULT_BLOCK
+from culpa.layout.settings import DEFAULT_BATCH_TOKENS, DEFAULT_BLOCK
 from culpa.layout.shape import LayerShape
 from culpa.layout.storage import placements, shared_tensors
 
@@ -142,7 +142,7 @@ def case_of(plan: Plan, number: int) -> dict[str, Any]:
         "max_model_len": shape.context_tokens if settings.max_model_len == -1 else plan.max_model_len,
         "fit_length": settings.max_model_len == -1,
         "hybrid_manager": settings.hybrid_manager,
-        "max_num_batched_tokens": settings.max_num_batched_tokens or 8192,
+        "max_num_batched_tokens": settings.max_num_batched_tokens or DEFAULT_BATCH_TOKENS,
         "async_scheduling": asynchronous,
         "v2_runner": v2,
     }

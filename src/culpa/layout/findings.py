@@ -23,11 +23,12 @@ def find(plan: Plan) -> tuple[Finding, ...]:
 
 
 def _unknown_family(plan: Plan) -> Iterator[Finding]:
-    for note in plan.shape.notes:
+    if plan.shape.notes:
         yield Finding(
             "unknown_family",
             "warning",
-            f"{note}: its layers are taken to be plain ones ({_kinds(plan)}), so sizes are estimates",
+            f"{'; '.join(plan.shape.notes)}: its layers are taken to be plain ones ({_kinds(plan)}), so "
+            "sizes are estimates",
         )
 
 
@@ -191,10 +192,10 @@ def _memory(plan: Plan) -> Iterator[Finding]:
         return
     for stage in plan.stages:
         memory = settings.gpu_memory[stage.index if len(settings.gpu_memory) > 1 else 0]
-        usable = int(memory * settings.utilization)
+        usable = int(memory * settings.share)
         left = usable - stage.weights.total - settings.overhead
         sum_text = (
-            f"{size(usable)} usable ({size(memory)} x {settings.utilization:g}) - "
+            f"{size(usable)} usable ({size(memory)} x {settings.share:g}) - "
             f"{size(stage.weights.total)} of weights "
             f"- {size(settings.overhead)} for activations and graphs = {size(left)} for the cache"
         )

@@ -23,14 +23,17 @@ _SPELLING: dict[str, LayerKind] = {
 _LISTS = "layer_types|layers_block_type"
 
 
-def kinds_of(config: Mapping[str, Any], family: FamilyTable) -> tuple[LayerKind, ...]:
-    """The kinds in order; empty where the configuration gives no layers. Raises BadLayout for an unknown one."""
+def kinds_of(config: Mapping[str, Any], family: FamilyTable, known: bool = True) -> tuple[LayerKind, ...]:
+    """The kinds in order; empty where the configuration gives no layers.
+
+    A listed kind that is not known raises BadLayout; in a family that is not `known` it counts as full attention.
+    """
     listed = value(config, _LISTS)
     count = number(config, "num_hidden_layers|n_layer|n_layers|num_layers=0")
     if isinstance(listed, list) and listed:
         if count and count != len(listed) and not family.letters:
             raise BadLayout(f"config.json: num_hidden_layers is {count}, and layer_types lists {len(listed)}")
-        return tuple(_spelled(kind, family) for kind in listed)
+        return tuple(_spelled(kind, family, known) for kind in listed)
     if family.pattern.rule == "letters":
         return _letters(config, family, count)
     if count > 1 << 16:
@@ -38,9 +41,11 @@ def kinds_of(config: Mapping[str, Any], family: FamilyTable) -> tuple[LayerKind,
     return tuple(_by_rule(config, family, index, count) for index in range(count))
 
 
-def _spelled(kind: Any, family: FamilyTable) -> LayerKind:
+def _spelled(kind: Any, family: FamilyTable, known: bool) -> LayerKind:
     spelled = family.spelling.get(kind) if isinstance(kind, str) else None
     found = spelled or (_SPELLING.get(kind) if isinstance(kind, str) else None)
+    if found is None and not known:
+        return "full_attention"
     if found is None:
         raise BadLayout(f"config.json: layer_types has {kind!r}, which is no kind of layer known here"[:200])
     return found

@@ -151,8 +151,8 @@ def _check(settings: Settings) -> None:
         raise BadLayout(f"block-size {settings.block_size}: give 1 or more tokens")
     if settings.speculative_tokens < 0:
         raise BadLayout(f"speculative tokens {settings.speculative_tokens}: give 0 or more")
-    if not 0 < settings.utilization <= 1:
-        raise BadLayout(f"gpu-memory-utilization {settings.utilization}: give a share above 0 and up to 1")
+    if not 0 < settings.share <= 1:
+        raise BadLayout(f"gpu-memory-utilization {settings.share}: give a share above 0 and up to 1")
 
 
 def _length(shape: ModelShape, settings: Settings) -> int:
@@ -202,7 +202,7 @@ def _available(index: int, held: StageWeights, settings: Settings) -> int | None
     if settings.gpu_memory is None:
         return None
     memory = settings.gpu_memory[index if len(settings.gpu_memory) > 1 else 0]
-    return int(memory * settings.utilization) - held.total - settings.overhead
+    return int(memory * settings.share) - held.total - settings.overhead
 
 
 def _blocks(stages: tuple[Stage, ...], settings: Settings) -> tuple[int | None, int | None]:

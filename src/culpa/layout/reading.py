@@ -41,7 +41,7 @@ def read_shape(config: Any) -> ModelShape:
     family = known or find_family("llama")
     assert family is not None
     hidden = number(merged, "hidden_size|n_embd|d_model=0")
-    kinds = kinds_of(merged, family)
+    kinds = kinds_of(merged, family, known is not None)
     if not kinds or not hidden:
         raise BadLayout(
             "config.json gives no "
@@ -53,7 +53,10 @@ def read_shape(config: Any) -> ModelShape:
     reader = _Reader(merged, family, hidden)
     notes = []
     if known is None:
-        notes.append(f"model_type {model_type or 'missing'} is not in the table of families")
+        notes.append(f"model_type {model_type or 'missing'} is not in the table of families"[:200])
+        if reader.state is None and any(kind in RECURRENT for kind in kinds):
+            kinds = tuple("full_attention" if kind in RECURRENT else kind for kind in kinds)
+            notes.append("it lists layers with a recurrent state, whose shape is not known")
     vocab = number(merged, "vocab_size=0")
     quantization, bits = _quantization(config, text)
     tied = value(merged, "tie_word_embeddings|tie_embedding")

@@ -6,6 +6,7 @@ from culpa.layout import words
 from culpa.layout.engine import find_backend, version_note
 from culpa.layout.finding import Finding
 from culpa.layout.plan import Plan
+from culpa.layout.settings import DEFAULT_BATCH_TOKENS
 from culpa.layout.words import plural
 
 
@@ -90,6 +91,13 @@ def _modes(plan: Plan) -> Iterator[Finding]:
         yield _conflict(
             "--mamba-cache-mode none becomes align, because prefix caching is on", "prefix_caching"
         )
+    if caching is None and asked == "none":
+        yield _conflict(
+            "--mamba-cache-mode none is planned as it is, with prefix caching off; where prefix caching "
+            "is left on, its default, "
+            "vLLM makes it align",
+            "prefix_caching",
+        )
     if plan.pages.mode == "all" and settings.newer_shape:
         note = version_note("mode_all")
         yield Finding(
@@ -144,6 +152,18 @@ def _others(plan: Plan) -> Iterator[Finding]:
             f"vLLM has no class for {shape.family} since {shape.removed}; this launch is planned for "
             f"{settings.version_text}",
             ("engine_version",),
+        )
+    if settings.max_num_batched_tokens is None and any(
+        entry.kind in ("sliding", "chunked") for entry in plan.pages.entries
+    ):
+        yield Finding(
+            "batch_tokens_assumed",
+            "note",
+            f"groups of local attention keep room for tokens in flight: {settings.concurrent_batches} "
+            "batches of "
+            f"{DEFAULT_BATCH_TOKENS:,} tokens, since --max-num-batched-tokens is not given and its "
+            "default depends on the GPU",
+            ("max_num_batched_tokens",),
         )
     for what in settings.not_modelled:
         yield Finding(

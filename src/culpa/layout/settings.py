@@ -7,7 +7,9 @@ MambaCacheMode = Literal["none", "all", "align"]
 NEWEST = (0, 32, 0)
 # The first release whose planner has the newer shape (one allocation, null block left out, no mode `all`).
 NEWER_SHAPE = (0, 30)
-DEFAULT_UTILIZATION = 0.92
+DEFAULT_UTILIZATION, OLD_UTILIZATION = 0.92, 0.9
+NEW_UTILIZATION_SINCE = (0, 25)
+DEFAULT_BATCH_TOKENS = 8192
 DEFAULT_OVERHEAD = 2 << 30
 DEFAULT_BLOCK = 16
 
@@ -44,7 +46,7 @@ class Settings:
     blocks: int | None = None
     kv_memory: tuple[int, ...] | None = None
     gpu_memory: tuple[int, ...] | None = None
-    utilization: float = DEFAULT_UTILIZATION
+    utilization: float | None = None
     overhead: int = DEFAULT_OVERHEAD
     prompt_tokens: int | None = None
     engine_version: tuple[int, ...] = NEWEST
@@ -61,6 +63,13 @@ class Settings:
         return ".".join(str(part) for part in self.engine_version)
 
     @property
+    def share(self) -> float:
+        """The share of a GPU's memory that vLLM uses."""
+        if self.utilization is not None:
+            return self.utilization
+        return DEFAULT_UTILIZATION if self.engine_version >= NEW_UTILIZATION_SINCE else OLD_UTILIZATION
+
+    @property
     def concurrent_batches(self) -> int:
         """Batches in flight at once (`VllmConfig.max_concurrent_batches`)."""
         stages = self.pipeline_parallel_size
@@ -74,4 +83,4 @@ class Settings:
     @property
     def in_flight_tokens(self) -> int:
         """Tokens that are scheduled and not yet settled, at most."""
-        return self.concurrent_batches * (self.max_num_batched_tokens or 8192)
+        return self.concurrent_batches * (self.max_num_batched_tokens or DEFAULT_BATCH_TOKENS)

@@ -75,6 +75,17 @@ def test_a_stage_whose_layers_keep_no_cache() -> None:
     assert one(plan, "stage_without_cache").level == "error"
 
 
+def test_a_model_without_any_cache() -> None:
+    config = {
+        "model_type": "nemotron_h",
+        "hidden_size": 256,
+        "num_attention_heads": 4,
+        "hybrid_override_pattern": "--E",
+    }
+    plan = make_plan(read_shape(config), Settings(max_model_len=4096))
+    assert one(plan, "no_cache").level == "error"
+
+
 def test_padding_of_groups_over_a_fifth() -> None:
     found = one(incident_plan((2, 60, 2), blocks=492), "group_padding")
     assert "widths 1,1,0,0" in found.text

@@ -149,8 +149,11 @@ def _padding(plan: Plan) -> Iterator[Finding]:
 
 
 def _too_small(plan: Plan) -> Iterator[Finding]:
-    if plan.refusal is None or "zero" in plan.refusal:
+    if plan.refusal is not None and not plan.groups:
+        yield Finding("no_cache", "error", plan.refusal)
         return
+    if plan.refusal is None or "zero" in plan.refusal:
+        return  # a stage without a cache has findings of its own
     if "can't be divided" in plan.refusal:
         yield Finding(
             "tensor_parallel", "error", f"{plan.refusal}: vLLM refuses to start", ("tensor_parallel_size",)

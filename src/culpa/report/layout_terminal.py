@@ -38,6 +38,7 @@ def print_layout(
         console.print()
     for sentence in _numbers(plan, language):
         print_trimmed(console, Padding(Text(sentence), (0, 0, 0, 2)))
+    print_trimmed(console, Padding(_capacity(plan, language), (0, 0, 0, 2)))
     _print_findings(findings, console, language)
 
 
@@ -187,7 +188,7 @@ def _blocks(plan: Plan, stage: Stage, language: Language) -> str:
 
 
 def _numbers(plan: Plan, language: Language) -> list[str]:
-    """Pages, capacity and what else is counted, as sentences."""
+    """Pages and what drafts, as sentences."""
     pages = plan.pages
     lines = []
     if pages.token_bytes:
@@ -209,17 +210,23 @@ def _numbers(plan: Plan, language: Language) -> list[str]:
         lines.append(label("state_only", language, state=f"{pages.state_bytes:,}"))
     if any(entry.drafting for entry in pages.entries):
         lines.append(label("drafting", language, count=sum(entry.drafting for entry in pages.entries)))
-    values = {"per": f"{plan.blocks_per_request:,}", "length": f"{plan.max_model_len:,}"}
-    if plan.capacity_tokens is None or plan.num_blocks is None:
-        lines.append(label("unknown", language, **values))
-        return lines
-    lines.append(
-        label(
-            "capacity", language, tokens=f"{plan.capacity_tokens:,}", blocks=f"{plan.num_blocks:,}", **values
-        )
-    )
-    lines.append(label("concurrency", language, count=f"{plan.concurrency or 0:.2f}"))
     return lines
+
+
+def _capacity(plan: Plan, language: Language) -> Text:
+    """How many tokens fit, or what has to be given to know it; and whether the engine would start at all."""
+    values = {"per": f"{plan.blocks_per_request:,}", "length": f"{plan.max_model_len:,}"}
+    if plan.capacity_tokens is None:
+        text = Text("" if plan.refusal else label("unknown", language, **values))
+    else:
+        tokens, blocks = f"{plan.capacity_tokens:,}", f"{plan.num_blocks:,}"
+        text = Text(label("capacity", language, tokens=tokens, blocks=blocks, **values), style="bold")
+        text.append(
+            f"\n{label('concurrency', language, count=f'{plan.concurrency or 0:.2f}')}", style="not bold"
+        )
+    if plan.refusal is not None:
+        text.append(("\n" if text else "") + label("refused", language), style="bold red")
+    return text
 
 
 def _print_findings(findings: Sequence[Finding], console: Console, language: Language) -> None:

@@ -19,6 +19,7 @@ from culpa.model import Diagnosis, Gpu, Incident, KnownIssue, LogFile, Reading, 
 from culpa.report.incident_json import incident_json
 from culpa.report.incident_schema import IncidentDocument, incident_json_schema
 from culpa.report.incident_terminal import print_incident
+from culpa.triage.document import LogDocument
 
 CASES = Path(__file__).parent.parent / "triage" / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.log"))
@@ -133,6 +134,21 @@ def test_nothing_that_a_terminal_acts_upon_gets_out(text: str) -> None:
     assert written.isascii()
     assert not UNSAFE.search(written.replace("\n", ""))
     IncidentDocument.model_validate(json.loads(written))
+
+
+KNOWN = [line for name in NAMES for line in (CASES / f"{name}.log").read_bytes().split(b"\n") if line.strip()]
+
+
+@given(st.lists(st.one_of(st.sampled_from(KNOWN), st.binary(max_size=120)), max_size=40))
+@settings(max_examples=60, deadline=None)
+def test_no_bytes_make_triage_raise_or_leave_the_schema(lines: list[bytes]) -> None:
+    document = LogDocument()
+    document.begin("x")
+    document.feed(b"\n".join(lines))
+    document.end()
+    found = Reading((LogFile("x", 1),), document.reader.lines, document.incident())
+    IncidentDocument.model_validate(json.loads(incident_json(found)))
+    assert not UNSAFE.search(summary(found).replace("\n", ""))
 
 
 def test_secrets_are_redacted() -> None:

@@ -92,6 +92,27 @@ def test_teardown_belongs_to_the_failure_and_is_called_so() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Memory cgroup out of memory: Killed process 71213 (python) total-vm:1kB",
+        "NVRM: GPU 0000:9c:00.0: GPU has fallen off the bus.",
+    ],
+)
+def test_an_older_message_of_the_kernel_is_no_root_either(message: str) -> None:
+    assert incident(f"Sep  4 22:00:00 gpu1 kernel: {message}", START, CRASH).symptom == "cuda_illegal_access"
+    assert incident(START, f"Sep  5 03:56:10 gpu1 kernel: {message}", CRASH).symptom != "cuda_illegal_access"
+
+
+def test_page_faults_at_one_address_or_at_another_each_time_are_told_apart() -> None:
+    other = FAULT.replace("0x1_0c3c0000", "0x2_0c3c0000")
+    first = f"Sep  5 03:50:20 {XID}31, pid=5103, name=VLLM::Worker_TP, {FAULT}"
+    fixed = diagnosis(first, f"Sep  5 03:56:20 {XID}31, pid=5103, name=VLLM::Worker_TP, {FAULT}", CRASH)
+    drifting = diagnosis(first, f"Sep  5 03:56:20 {XID}31, pid=5103, name=VLLM::Worker_TP, {other}", CRASH)
+    assert "the address is fixed" in fixed.verdict.why
+    assert "the address is drifting" in drifting.verdict.why
+
+
 def test_the_same_hour_in_two_zones_is_no_age() -> None:
     lines = (f"Sep  5 01:56:21 {XID}31, pid=5103, name=VLLM::Worker_TP, {FAULT}", CRASH)
     assert stale(*lines) == [(31, False)]

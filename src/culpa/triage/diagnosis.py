@@ -16,7 +16,7 @@ from culpa.triage.order import in_order
 from culpa.triage.place import rank_name
 from culpa.triage.verdict import judge_fault
 from culpa.triage.xid_catalogue import xid_catalogue
-from culpa.triage.xid_judgement import JudgedXid, judge_xids
+from culpa.triage.xid_judgement import JudgedXid, is_older, judge_xids
 from culpa.triage.xids import describe, one_bad_launch
 
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp"}
@@ -32,14 +32,19 @@ _FRAMES_ABOVE = 400
 
 def without_stale(events: Sequence[Event], facts: Facts, context: Context) -> list[Event]:
     """The events without those kernel messages that belong to something older: they must not become a root."""
-    if not context.xids:
+    if not any(event.kind == "kernel" for event in events):
         return list(events)
     failed = _first_own(events)
-    judged = judge_xids(
-        context, failed.moment if failed else NO_MOMENT, failed.line if failed else None, facts.pids
-    )
-    stale = {one.xid.line for one in judged if one.stale}
-    return [event for event in events if event.line not in stale]
+    moment, line = (failed.moment, failed.line) if failed is not None else (NO_MOMENT, None)
+    judged = {one.xid.line: one.stale for one in judge_xids(context, moment, line, facts.pids)}
+
+    def stale(event: Event) -> bool:
+        if event.kind != "kernel" or event.line in judged:
+            return judged.get(event.line, False)
+        own = event.pid is not None and event.pid in facts.pids
+        return not own and is_older(event.moment, context, moment, line)
+
+    return [event for event in events if not stale(event)]
 
 
 def _first_own(events: Sequence[Event]) -> Event | None:

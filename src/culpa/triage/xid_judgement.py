@@ -59,6 +59,15 @@ def judge_xids(
     return tuple(judged)
 
 
+def is_older(moment: Moment, context: Context, failed: Moment, failed_line: int | None) -> bool:
+    """Whether any other message of the kernel is too old for a failure: from before the engine was started, or from
+    more than an hour before it failed."""
+    began = _started(context, failed_line)
+    if began is not None and (_seconds(moment, began) or 0.0) > 1.0:
+        return True
+    return (_seconds(moment, failed) or 0.0) > _REACH_SECONDS
+
+
 def _belongs(xid: Xid, pids: Collection[int]) -> str:
     if xid.pid is not None and xid.pid in pids:
         return f"it names process {xid.pid} of the engine"

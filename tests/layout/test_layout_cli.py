@@ -1,6 +1,7 @@
 """`culpa layout` as people call it: models, launches, comparisons, JSON, pictures, and bad input."""
 
 import json
+import os
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 from typing import Any
@@ -8,8 +9,9 @@ from typing import Any
 import pytest
 from tests.layout.shapes import INCIDENT, dense_config, incident_config
 
+import culpa.report
 from culpa.cli.app import main
-from culpa.report.layout_document import LayoutDocument
+from culpa.report.layout_document import LayoutDocument, layout_schema
 
 PARTITION = ("--partition", "23,23,18", "--max-model-len", "131072")
 
@@ -51,6 +53,13 @@ def test_the_incident_as_json(capsys: pytest.CaptureFixture[str]) -> None:
     assert [group["type"] for group in document["groups"]] == ["linear_attention"] * 3 + ["full_attention"]
     assert document["limiting_stage"] == 0
     assert {"id", "level", "text"} <= document["findings"][0].keys()
+
+
+def test_the_schema_file_is_that_of_the_document() -> None:
+    file = Path(culpa.report.__file__).parent / "layout.schema.json"
+    if os.environ.get("CULPA_UPDATE_GOLDEN"):
+        file.write_text(layout_schema(), encoding="utf-8")
+    assert file.read_text(encoding="utf-8") == layout_schema()
 
 
 def test_strides_and_offsets_lie_inside_the_allocation(capsys: pytest.CaptureFixture[str]) -> None:

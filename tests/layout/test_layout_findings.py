@@ -75,6 +75,16 @@ def test_a_stage_whose_layers_keep_no_cache() -> None:
     assert one(plan, "stage_without_cache").level == "error"
 
 
+def test_a_cache_that_only_older_releases_would_take() -> None:
+    assert "version_null_block" in ids(incident_plan(blocks=174))
+    assert "version_null_block" not in ids(incident_plan(blocks=173))
+    assert "version_null_block" not in ids(incident_plan(blocks=175))
+
+
+def test_a_backend_that_is_not_in_the_table_is_said() -> None:
+    assert "MAGIC" in one(make_plan(dense(), Settings(attention_backend="MAGIC")), "not_modelled").text
+
+
 def test_a_model_without_any_cache() -> None:
     config = {
         "model_type": "nemotron_h",

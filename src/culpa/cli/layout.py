@@ -256,10 +256,12 @@ def _verification(
         text = f"vLLM was not asked ({error}): {closed}"
         return [], [{"engine": None, "differences": [], "text": text} for _ in plans]
     said = []
-    for answer in answers:
+    for plan, answer in zip(plans, answers, strict=True):
         count = len(answer.differences)
         same = "no difference" if not count else f"{count} difference{'s' if count > 1 else ''}"
         text = f"vLLM {answer.engine_version}'s own planning code was asked for the same numbers: {same}"
+        if count and not answer.engine_version.startswith(plan.settings.version_text):
+            text += f" (the plan is for {plan.settings.version_text}: see --engine-version)"
         said.append({"engine": answer.engine_version, "differences": list(answer.differences), "text": text})
     return [answer.differences for answer in answers], said
 

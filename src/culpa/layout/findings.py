@@ -1,10 +1,12 @@
 """What is worth knowing of a plan before it is launched: each with a level, the reason and the arithmetic."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from culpa.layout import words
+from culpa.layout.engine import version_note
 from culpa.layout.finding import Finding, Level
-from culpa.layout.plan import Plan
+from culpa.layout.plan import Plan, make_plan
 from culpa.layout.setting_rules import SETTING_RULES
 from culpa.layout.stages import aligned_partition, cut_boundaries
 from culpa.layout.words import percent, plural, size
@@ -12,6 +14,7 @@ from culpa.layout.words import percent, plural, size
 _UNBALANCED, _BADLY_UNBALANCED = 0.10, 0.25
 _WASTE = 0.20
 _TIGHT = 0.03
+_BEFORE = (0, 28, 0)  # the last release with the older shape that was looked at
 _INCIDENT = "https://github.com/vllm-project/vllm/issues/63505"
 _ORDER: dict[Level, int] = {"error": 0, "warning": 1, "note": 2}
 
@@ -165,6 +168,16 @@ def _too_small(plan: Plan) -> Iterator[Finding]:
         f"{plan.refusal}. vLLM ends at start-up: lower --max-model-len or give the cache more memory",
         ("max_model_len", "gpu_memory_utilization"),
     )
+    if plan.settings.newer_shape:
+        older = replace(plan.settings, engine_version=_BEFORE)
+        if make_plan(plan.shape, older).refusal is None:
+            note = version_note("null_block")
+            yield Finding(
+                "version_null_block",
+                "note",
+                f"releases before {note.before} would have started with this: {note.newer} ({note.source})",
+                ("engine_version",),
+            )
 
 
 def _prompt(plan: Plan) -> Iterator[Finding]:

@@ -13,6 +13,15 @@ from culpa.layout.words import plural
 def _block(plan: Plan) -> Iterator[Finding]:
     settings, pages = plan.settings, plan.pages
     backend = find_backend(settings.attention_backend)
+    if settings.attention_backend is not None and backend is None:
+        yield Finding(
+            "not_modelled",
+            "note",
+            f"attention backend {settings.attention_backend[:60]}: the block sizes of its kernels are not "
+            "known here, multiples "
+            "of 16 are assumed",
+            ("attention_backend",),
+        )
     if settings.block_size is not None:
         sizes = backend.sizes if backend is not None and backend.sizes else []
         step = (backend.multiple if backend is not None else None) or 16

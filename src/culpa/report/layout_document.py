@@ -139,6 +139,11 @@ def layout_document(plan: Plan, findings: Sequence[Finding], verification: dict[
     return document.model_dump(by_alias=True, mode="json")
 
 
+def layout_schema() -> str:
+    """The JSON Schema of the document, as `layout.schema.json` holds it."""
+    return json.dumps(LayoutDocument.model_json_schema(by_alias=True, mode="serialization"), indent=2) + "\n"
+
+
 def layout_json(document: dict[str, Any]) -> str:
     """A document as text."""
     return json.dumps(document, indent=2, ensure_ascii=False) + "\n"

@@ -49,7 +49,7 @@ def comparison_svg(plans: Sequence[Plan], explanation: Explanation | None, langu
         _memory_legend(drawing, plan, y, language)
         words = ",".join(map(str, plan.partition))
         if plan.capacity_tokens is not None:
-            words += f"   {plan.capacity_tokens:,} token{'s' if language == 'en' else ''}"
+            words += f"   {label('tokens', language, count=f'{plan.capacity_tokens:,}')}"
             words += f" = {plan.num_blocks:,} {label('block_count', language)}"
         drawing.text(24, y + 4, words, big=15, bold=True)
         y += 20

@@ -58,7 +58,7 @@ def print_comparison(
             print_trimmed(console, _stage_row(plan, stage, console.width, language, _longest(plans)))
     print_trimmed(console, Padding(_legend(plans[0], language), (0, 0, 0, 2)))
     console.print()
-    print_trimmed(console, _comparison_table(plans, findings))
+    print_trimmed(console, _comparison_table(plans, findings, language))
     if explanation is not None:
         console.print()
         for sentence in explanation.sentences:
@@ -246,28 +246,37 @@ def _print_findings(findings: Sequence[Finding], console: Console, language: Lan
     print_trimmed(console, table)
 
 
-def _comparison_table(plans: Sequence[Plan], findings: Sequence[Sequence[Finding]]) -> Table:
+def _comparison_table(
+    plans: Sequence[Plan], findings: Sequence[Sequence[Finding]], language: Language
+) -> Table:
     """One column a plan."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     table.add_column("  ", no_wrap=True)
     for plan in plans:
         table.add_column(_name(plan), no_wrap=len(plans) <= 3)
+
+    def row(name: str, cells: Sequence[str], **values: object) -> None:
+        table.add_row(f"  {label(name, language, **values)}", *cells)
+
     several = max(len(plan.stages) for plan in plans)
     for stage in range(several):
-        table.add_row(f"  stage {stage} full + other", *[_kinds(plan, stage) for plan in plans])
+        row("compare_kinds", [_kinds(plan, stage) for plan in plans], index=stage)
     for stage in range(several):
-        table.add_row(f"  stage {stage} weights", *[_of(plan, stage, "weights") for plan in plans])
+        row("compare_weights", [_of(plan, stage, "weights") for plan in plans], index=stage)
     for stage in range(several):
-        table.add_row(f"  stage {stage} group widths", *[_of(plan, stage, "widths") for plan in plans])
-    table.add_row("  bytes per block", *[f"{plan.bytes_per_block:,}" for plan in plans])
-    table.add_row("  block size", *[f"{plan.block_size:,}" for plan in plans])
-    table.add_row("  blocks a request", *[f"{plan.blocks_per_request:,}" for plan in plans])
+        row("compare_widths", [_of(plan, stage, "widths") for plan in plans], index=stage)
+    row("compare_block_bytes", [f"{plan.bytes_per_block:,}" for plan in plans])
+    row("compare_block_size", [f"{plan.block_size:,}" for plan in plans])
+    row("per_request", [f"{plan.blocks_per_request:,}" for plan in plans])
     if any(plan.num_blocks is not None for plan in plans):
-        table.add_row("  blocks", *[_count(plan.num_blocks) for plan in plans])
-        table.add_row("  capacity, tokens", *[_count(plan.capacity_tokens) for plan in plans])
-        limits = ["" if plan.limiting_stage is None else f"stage {plan.limiting_stage}" for plan in plans]
-        table.add_row("  limited by", *limits)
-    table.add_row("  findings", *[_grave(found) for found in findings])
+        row("blocks", [_count(plan.num_blocks) for plan in plans])
+        row("compare_capacity", [_count(plan.capacity_tokens) for plan in plans])
+        limits = [
+            "" if p.limiting_stage is None else label("stage", language, index=p.limiting_stage)
+            for p in plans
+        ]
+        row("compare_limited", limits)
+    row("findings", [_grave(found) or label("no_findings", language) for found in findings])
     return table
 
 
@@ -292,7 +301,7 @@ def _count(number: int | None) -> str:
 def _grave(findings: Sequence[Finding]) -> str:
     """The findings that are more than notes, by name."""
     names = dict.fromkeys(finding.id for finding in findings if finding.level != "note")
-    return ", ".join(names) or "none"
+    return ", ".join(names)
 
 
 def print_verification(verified: Sequence[dict[str, Any]], console: Console) -> None:

@@ -107,8 +107,14 @@ class Decode:
             if layers:
                 tape(_gather, self._device, pages, inputs.states[group], buffer)
         for weights in self._layers:
-            cache = self._cache_of(weights.number, inputs, staged)
-            decode_layer(inputs.hidden, weights, cache, inputs.rope, workspace, tape)
+            decode_layer(
+                inputs.hidden,
+                weights,
+                self._bound(weights.number, inputs, staged),
+                inputs.rope,
+                workspace,
+                tape,
+            )
         for group, layers in enumerate(self._arena.gdn):
             if layers:
                 tape(_scatter, self._device, self._arena.states(group), inputs.states[group], staged[group])
@@ -120,23 +126,16 @@ class Decode:
         self._own_states(inputs, captured=False)
         self._rotary.fill(inputs.positions, inputs.rope)
         for weights in self._layers:
-            workspace = Workspace()
-            staged = []
-            for group, layers in enumerate(self._arena.gdn):
-                pages = self._arena.states(group)
-                staged.append(np.zeros((len(layers), inputs.size, pages.shape[2]), np.float32))
-                if weights.number in layers:
-                    place = layers.index(weights.number)
-                    here = slice(place, place + 1)
-                    _gather(self._device, pages[:, here], inputs.states[group], staged[group][here])
-            cache = self._cache_of(weights.number, inputs, staged)
-            decode_layer(x, weights, cache, inputs.rope, workspace)
-            for group, layers in enumerate(self._arena.gdn):
-                if weights.number in layers:
-                    place = layers.index(weights.number)
-                    here = slice(place, place + 1)
-                    pages = self._arena.states(group)[:, here]
-                    _scatter(self._device, pages, inputs.states[group], staged[group][here])
+            states = self._states_of(weights.number)
+            if states is None:
+                decode_layer(x, weights, self._caches(weights.number, inputs), inputs.rope, Workspace())
+                continue
+            group, pages = states
+            staged = np.empty((1, inputs.size, pages.shape[2]), np.float32)
+            _gather(self._device, pages, inputs.states[group], staged)
+            cache = GdnState(*self._arena.split(staged[0]))
+            decode_layer(x, weights, cache, inputs.rope, Workspace())
+            _scatter(self._device, pages, inputs.states[group], staged)
 
     def _inputs(self, size: int) -> BatchInputs:
         return BatchInputs(size, self._arena, self._rotary, self._max_blocks, self._hidden)
@@ -146,10 +145,22 @@ class Decode:
             if own is not found:
                 own[...] = found
 
-    def _cache_of(self, number: int, inputs: BatchInputs, staged: list[Array]) -> GdnState | list[PagedCache]:
+    def _bound(self, number: int, inputs: BatchInputs, staged: list[Array]) -> GdnState | list[PagedCache]:
+        """What a captured layer holds of the cache: the staged states of its group, or its requests' pages."""
         for group, layers in enumerate(self._arena.gdn):
             if number in layers:
                 return GdnState(*self._arena.split(staged[group][layers.index(number)]))
+        return self._caches(number, inputs)
+
+    def _states_of(self, number: int) -> tuple[int, Array] | None:
+        """A GDN layer's group and its part [block, 1, floats] of the group's pages; None for full attention."""
+        for group, layers in enumerate(self._arena.gdn):
+            if number in layers:
+                place = layers.index(number)
+                return group, self._arena.states(group)[:, place : place + 1]
+        return None
+
+    def _caches(self, number: int, inputs: BatchInputs) -> list[PagedCache]:
         group = next(i for i, layers in enumerate(self._arena.full) if number in layers)
         pages = self._arena.keys_and_values(number)
         return [PagedCache(self._device, pages, row) for row in inputs.rows[group]]

@@ -16,7 +16,8 @@ from tests.lab.engine.engines import checkpoint
 
 START_SECONDS = 60.0
 SMALL = (
-    "--max-model-len", "512", "--block-size", "16", "--max-num-batched-tokens", "64", "--num-gpu-blocks-override", "200",
+    "--max-model-len", "512", "--block-size", "16", "--max-num-batched-tokens", "64",
+    "--num-gpu-blocks-override", "200",
     "--max-num-seqs", "4", "--enable-prompt-tokens-details", "--served-model-name", "small",
 )  # fmt: skip
 

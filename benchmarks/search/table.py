@@ -37,19 +37,35 @@ def fault_name(row: Row) -> str:
 
 
 def table(rows: Sequence[RowFigures], *, brief: bool = False) -> str:
-    """All methods on all rows; with `brief`, culpa and the best peer of each row only."""
+    """All methods on all rows; with `brief`, culpa and the best peers of each row only."""
     lines: list[tuple[str, ...]] = [_HEAD]
     for row in rows:
         peers = sorted(row.peers(), key=lambda one: one.trials)
         if brief:
-            equals = sorted(row.equals(), key=lambda one: one.trials)
-            peers = (equals or sorted(peers, key=lambda one: (-one.exact, one.trials)))[:1]
+            peers = _best(row)
         twins = [one for one in row.figures if one.method == FLAT_TWIN]
         shown = [row.own, *twins, *peers]
         for place, one in enumerate(shown):
             head = (fault_name(row.row), str(one.faults), f"{row.bound:.2f}") if not place else ("", "", "")
             lines.append((*head, *_cells(one)))
     return _aligned(lines)
+
+
+def _best(row: RowFigures) -> list[Figures]:
+    """The best peer that is not told the size, and the one that is, if it takes fewer trials still. The best is the
+    cheapest one that is as accurate as culpa, or the most accurate one if none is."""
+
+    def order(one: Figures) -> tuple[float, float]:
+        return (0.0, one.trials) if one.exact >= row.own.exact else (1.0 - one.exact, one.trials)
+
+    peers = sorted(row.peers(), key=order)
+    unknown = next((place for place, one in enumerate(peers) if not knows_size(one)), len(peers))
+    return peers[: unknown + 1]
+
+
+def knows_size(one: Figures) -> bool:
+    """Whether a method was told how many members there are."""
+    return one.method.startswith(_KNOWS_SIZE)
 
 
 def _cells(one: Figures) -> tuple[str, ...]:
@@ -142,7 +158,7 @@ def goals(rows: Sequence[RowFigures], records: Mapping[Row, Sequence[Record]]) -
 
 def _lost(row: RowFigures, *, known: bool) -> str:
     """The peer with the fewest trials, if culpa needs no fewer."""
-    against = [one for one in row.equals() if (one.method == _KNOWS_SIZE) is known]
+    against = [one for one in row.equals() if knows_size(one) is known]
     best = min(against, key=lambda one: one.trials, default=None)
     if best is None or row.own.trials < best.trials:
         return ""

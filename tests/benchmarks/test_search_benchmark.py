@@ -173,6 +173,17 @@ def test_the_table_has_a_line_for_each_method_and_reads_as_markdown() -> None:
     assert "ddmin" in peer
 
 
+def test_in_brief_the_peer_that_knows_the_size_is_shown_only_if_it_is_better() -> None:
+    def shown(**trials: float) -> list[str]:
+        one = record(FLAT, 0, **trials)
+        one.methods["hwang (k known)"] = one.methods.pop("hwang")
+        lines = table([summarised([one])], brief=True).splitlines()[2:]
+        return [line.split("|")[4].strip() for line in lines]
+
+    assert shown(culpa=5, ddmin=6, hwang=4, probdd=9) == ["culpa", "hwang (k known)", "ddmin"]
+    assert shown(culpa=5, ddmin=6, hwang=7, probdd=9) == ["culpa", "ddmin"]
+
+
 def test_false_failures_and_other_kinds_are_tried_at_a_middle_size() -> None:
     rows = list(rows_of([8, 12, 32], [1], [1.0, 0.3], [0.0, 0.05], list(KINDS)))
     assert {row.n for row in rows if row.kind == "flat" and row.deterministic} == {8, 12, 32}

@@ -4,11 +4,16 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN_OUT ?= culpa-runs/demo
 
-.PHONY: demo test lint types unit engine-test vllm-env bench clean
+.PHONY: demo demo-llamacpp test lint types unit engine-test vllm-env bench clean
 
-# The main job on the embedded default engine: two settings of llama.cpp's server that are fine alone and
-# fatal together, among others that are harmless. Exit code 1 means "a failure was found", which is the point.
+# The main job on the embedded default: the reference engine, with the incident that culpa began with.
 demo: $(VENV)/.ready
+	@rm -rf $(RUN_OUT)
+	@$(BIN)/culpa demo --out $(RUN_OUT)
+
+# A real engine: two settings of llama.cpp's server that are fine alone and fatal together, among others that are
+# harmless. Exit code 1 means "a failure was found", which is the point.
+demo-llamacpp: $(VENV)/.ready
 	@rm -rf $(RUN_OUT)
 	@$(BIN)/culpa isolate --out $(RUN_OUT) -- $(BIN)/culpa-llamacpp --ctx-size 1024 --batch-size 256 \
 	  --ubatch-size 128 --parallel 2 --cache-type-v q4_0 --flash-attn off --kv-unified --no-cont-batching; \

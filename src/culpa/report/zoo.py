@@ -96,8 +96,8 @@ class RowPrinter:
         sys.stdout.write(f"{exact} of {len(results)} exact, {seconds:.0f} s\n")
 
     def _line(self, cells: Sequence[str]) -> None:
-        padded = (cell.ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
-        sys.stdout.write(clean.line("  ".join(padded)).rstrip() + "\n")
+        padded = (clean.line(cell).ljust(width) for cell, width in zip(cells, _WIDTHS, strict=True))
+        sys.stdout.write("  ".join(padded).rstrip() + "\n")
         sys.stdout.flush()
 
 

@@ -110,13 +110,18 @@ def score(fault: KnownFault, experiment: Experiment) -> ZooResult:
         found=found,
         exact=sorted(found) == sorted(expected),
         symptom=hunted.symptom if hunted is not None else "",
-        symptom_right=hunted is not None and hunted.symptom == fault.symptom,
+        symptom_right=hunted is not None and _alike(hunted.symptom, fault.symptom),
         rank=rank,
         rank_right=None if fault.rank is None else rank == fault.rank,
         trials=len(experiment.trials),
         bound=round(sum(one for one in bits if one is not None), 1) if None not in bits else None,
         seconds=round(experiment.elapsed_seconds, 1),
     )
+
+
+def _alike(found: str, expected: str) -> bool:
+    """Whether two symptoms are one: how garbled a wrong answer is depends on chance."""
+    return found == expected or {found, expected} <= {"wrong_answer", "gibberish"}
 
 
 def _bits(factors: Sequence[Factor], expected: Sequence[str]) -> float | None:

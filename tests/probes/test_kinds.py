@@ -17,7 +17,7 @@ def test_every_kind_is_asked_once_from_cheap_to_dear_with_short_first() -> None:
     assert costs == sorted(costs)
     assert {one.name for one in probes} == {
         "short", "completions", "stream", "logprobs", "sampled", "top_k", "structured_output", "tools",
-        "embeddings", "ignore_eos", "same_twice", "two_at_once", "many_at_once", "batch_boundary", "cold",
+        "embeddings", "ignore_eos", "same_twice", "two_at_once", "many_at_once", "different_at_once", "batch_boundary", "cold",
         "warm", "switch",
     }  # fmt: skip
 
@@ -89,6 +89,26 @@ def test_one_request_more_than_the_engine_serves_in_parallel(
         "many_at_once"
     ].rounds
     assert len(together) == at_once
+
+
+def test_different_requests_are_asked_alone_and_then_at_once() -> None:
+    *alone, together = kinds(Limits("m", 8192, 2048, 4))["different_at_once"].rounds
+    assert [one[0] for one in alone] == list(together)
+    assert len({request.question for request in together}) == 4
+
+
+@pytest.mark.parametrize(
+    ("parallel", "affordable", "count"), [(None, None, 8), (4, None, 4), (1, None, 2), (256, 1_400, 4)]
+)
+def test_as_many_different_requests_as_the_engine_serves_and_takes(
+    parallel: int | None, affordable: int | None, count: int
+) -> None:
+    probes = kinds(Limits("m", 8192, 2048, parallel), affordable_tokens=affordable)
+    assert len(probes["different_at_once"].rounds[-1]) == count
+
+
+def test_an_engine_too_slow_for_two_different_requests_is_spared_them() -> None:
+    assert "different_at_once" not in kinds(affordable_tokens=100)
 
 
 def test_own_questions_stand_in_for_the_default_ones_and_are_vouched_for() -> None:

@@ -22,6 +22,7 @@ _ANSWER_TOKENS = 16
 _RECORD_ANSWER_TOKENS = 24
 _MOST_AT_ONCE = 64
 _AT_ONCE_UNKNOWN = 8
+_DIFFERENT = 8
 # About what one small chat request costs, template and answer included.
 _SMALL_REQUEST_TOKENS = 60
 
@@ -58,7 +59,7 @@ def builtin_probes(
     )
     others = [
         *_kinds(build, first),
-        *_concurrent(build, first, affordable_tokens),
+        *_concurrent(build, first, seed, affordable_tokens),
         *_long(build, record, seed, probe_tokens, affordable_tokens),
     ]
     return (short, *sorted(others, key=Probe.estimated_tokens))
@@ -200,8 +201,8 @@ def _kinds(build: _Builder, question: Question) -> list[Probe]:
     return probes
 
 
-def _concurrent(build: _Builder, question: Question, affordable_tokens: int | None) -> list[Probe]:
-    """Requests at once: two, and one more than the engine serves in parallel."""
+def _concurrent(build: _Builder, question: Question, seed: int, affordable_tokens: int | None) -> list[Probe]:
+    """Requests at once: two, one more than the engine serves in parallel, and different ones."""
     parallel = build.limits.parallel
     many = min(parallel + 1 if parallel else _AT_ONCE_UNKNOWN, _MOST_AT_ONCE)
     if affordable_tokens is not None:
@@ -220,7 +221,36 @@ def _concurrent(build: _Builder, question: Question, affordable_tokens: int | No
                 + (f", the engine serves {parallel}" if parallel else ""),
             )
         )
-    return probes
+    return [*probes, *_different_at_once(build, seed, affordable_tokens)]
+
+
+def _different_at_once(build: _Builder, seed: int, affordable_tokens: int | None) -> list[Probe]:
+    """Different requests, each alone and then all at once: only that shows an answer that went to somebody else.
+
+    Each hides a record of its own in a few words, and the answers are several tokens long.
+    """
+    # Seeds beyond those of the long prompts, so that no two prompts share a beginning.
+    prompts = [
+        LongPrompt(random_record(own), 0, own, build.tokens_per_character)
+        for own in range(seed * 8 + 1_000, seed * 8 + 1_000 + _DIFFERENT)
+    ]
+    each = prompts[0].minimum_tokens + _RECORD_ANSWER_TOKENS
+    count = _DIFFERENT
+    if build.limits.parallel:
+        count = min(count, max(build.limits.parallel, 2))
+    if affordable_tokens is not None:
+        count = min(count, affordable_tokens // (2 * each))
+    requests = [build.long(prompt) for prompt in prompts[:count]]
+    if count < 2:
+        return []
+    return [
+        build.probe(
+            "different_at_once",
+            *((request,) for request in requests),
+            tuple(requests),
+            description=f"{count} short texts with a record each, one after the other and then all at once",
+        )
+    ]
 
 
 def _long(

@@ -16,6 +16,7 @@ from culpa.isolate import Asked, execute, new_run, set_up
 from culpa.model import Experiment, Factor
 from culpa.model.options import IsolateOptions
 from culpa.model.zoo import KnownFault, ZooResult
+from culpa.report.deliver import write_reports
 from culpa.report.lines import Quiet
 from culpa.search import Strategy
 
@@ -92,7 +93,9 @@ def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed:
         folder = (out or Path(temporary)) / fault.name
         options = IsolateOptions(max_trials=max_trials, seed=seed)
         run = new_run(set_up(asked(fault, options, with_arms=False)), folder)
-        return score(fault, execute(run, Quiet()))
+        experiment = execute(run, Quiet())
+        write_reports(experiment, folder)
+        return score(fault, experiment)
 
 
 def score(fault: KnownFault, experiment: Experiment) -> ZooResult:

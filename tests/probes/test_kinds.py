@@ -17,8 +17,8 @@ def test_every_kind_is_asked_once_from_cheap_to_dear_with_short_first() -> None:
     assert costs == sorted(costs)
     assert {one.name for one in probes} == {
         "short", "completions", "stream", "logprobs", "sampled", "top_k", "structured_output", "tools",
-        "embeddings", "ignore_eos", "same_twice", "two_at_once", "many_at_once", "different_at_once", "batch_boundary", "cold",
-        "warm", "switch",
+        "embeddings", "ignore_eos", "same_twice", "two_at_once", "many_at_once", "different_at_once",
+        "batch_boundary", "cold", "warm", "switch",
     }  # fmt: skip
 
 

@@ -7,6 +7,7 @@ none, their order in the file is all that is known.
 
 import re
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 
 _MONTHS = {
     name: index
@@ -23,6 +24,9 @@ _STAMP = re.compile(
 )
 _EPOCH = re.compile(r"^(\d{10})(?:\.(\d{1,12}))?$|^(\d{13}|\d{16}|\d{19})$", re.ASCII)
 _UPTIME = re.compile(r"^(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3})$")
+
+
+_LATEST = 7_258_118_400_000_000_000  # the year 2200
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +79,8 @@ def stamp_nanoseconds(text: str) -> int | None:
     nanoseconds; None if it is none. A collector's time without a zone is taken for UTC."""
     if (epoch := _EPOCH.match(text)) is not None:
         if epoch[3]:
-            return int(epoch[3].ljust(19, "0"))
+            counted = int(epoch[3].ljust(19, "0"))
+            return counted if counted < _LATEST else None
         return int(epoch[1]) * 1_000_000_000 + int((epoch[2] or "0")[:9].ljust(9, "0"))
     match = _STAMP.match(text)
     if match is None:
@@ -84,8 +89,35 @@ def stamp_nanoseconds(text: str) -> int | None:
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     offset = (int(match[9]) * 60 + int(match[10])) * (-60 if match[8] == "-" else 60) if match[8] else 0
+    if not 1970 <= year < 2200:
+        return None
     seconds = _days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset
     return seconds * 1_000_000_000 + int((match[7] or "0").ljust(9, "0"))
+
+
+def days_added(second: float, seconds: float) -> float:
+    """A time within a year, that many seconds later, as `wall_second` counts: over the real lengths of months. The
+    year is not known; a common one is assumed."""
+    days, rest = divmod(second, 86400.0)
+    month, day = divmod(int(days), 31)
+    if day == 0:
+        month, day = month - 1, 31
+    try:
+        later = datetime(2001, month, min(day, 28) if month == 2 else day, tzinfo=UTC) + timedelta(
+            seconds=rest + seconds
+        )
+    except (ValueError, OverflowError):
+        return second + seconds
+    wrapped = (later.year - 2001) * 13 * 31 * 86400.0
+    whole = _seconds(later.month, later.day, later.hour, later.minute, later.second) or 0.0
+    return whole + later.microsecond / 1e6 + wrapped
+
+
+def yearless(stamp: int) -> float:
+    """A wall-clock time in nanoseconds since the epoch as seconds within its year, by UTC, as `wall_second` counts."""
+    moment = datetime.fromtimestamp(stamp // 1_000_000_000, UTC)
+    whole = _seconds(moment.month, moment.day, moment.hour, moment.minute, moment.second)
+    return (whole or 0.0) + stamp % 1_000_000_000 / 1e9
 
 
 def _days(year: int, month: int, day: int) -> int:

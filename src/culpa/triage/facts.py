@@ -1,13 +1,20 @@
 """What the rest of a log says about its processes: which pid is which rank, and which clock ran where."""
 
 import re
+from dataclasses import replace
 
-from culpa.triage.clock import NO_MOMENT, Moment
+from culpa.triage.clock import NO_MOMENT, Moment, days_added, wall_second
 from culpa.triage.lines import LogLine, Ranks
 
 _LOCAL = re.compile(r"world_size=\d{1,6} rank=\d{1,6} local_rank=(\d{1,6})")
 _INDEX = re.compile(r"^VllmWorker-(\d{1,5}) pid=")
 _MAX_PROCESSES = 8192
+_BOOTED = re.compile(r"^(?:system boot {1,8})?(\d{4}-\d\d-\d\d \d\d:\d\d(?::\d\d)?)$")
+_UPTIME_ASKED = re.compile(r"\buptime (?:-s|--since)\b")
+_TRAILING_RANK = re.compile(r" rank=(\d{1,5})$")
+_WORLD = re.compile(r"\bworld_size=(\d{1,6})\b|\bnranks (\d{1,6})\b")
+#: The answer of `uptime -s` stands so many lines below the command at most.
+_ANSWER_WITHIN = 4
 
 
 class Facts:
@@ -24,12 +31,39 @@ class Facts:
         self._section_line: dict[str, LogLine] = {}
         self._latest: dict[int, Moment] = {}
         self.rank_names: dict[str, set[int]] = {}
+        self.places: dict[Ranks, None] = {}
+        self.worlds: set[int] = set()
+        self._booted: float | None = None
+        self._uptime_asked: int | None = None
+
+    def clocked(self, line: LogLine) -> LogLine:
+        """The line with the wall clock of an uptime, where the log tells when the machine started."""
+        text, moment = line.text, line.moment
+        if text.startswith(("$", "#")):
+            if _UPTIME_ASKED.search(text):
+                self._uptime_asked = line.number
+        elif self._uptime_asked is not None and line.number - self._uptime_asked <= _ANSWER_WITHIN:
+            if found := _BOOTED.match(text.strip()):
+                self._booted = wall_second(found[1] if found[1].count(":") > 1 else f"{found[1]}:00")
+        if moment.epoch != "boot" or moment.uptime is None:
+            return line
+        if moment.second is not None:
+            self._booted = moment.second - moment.uptime
+        elif self._booted is not None and moment.stamp is None:
+            return replace(line, moment=replace(moment, second=days_added(self._booted, moment.uptime)))
+        return line
 
     def note(self, line: LogLine) -> None:
         """Learn from any line."""
         if line.process is not None and len(self._section_line) < _MAX_PROCESSES:
             self._sections.setdefault(line.section, set()).add(line.process)
             self._section_line.setdefault(line.process, line)
+        if line.ranks and len(self.places) < _MAX_PROCESSES:
+            self.places.setdefault(line.ranks)
+        if "rank=" in line.text and line.engine == "tgi" and (match := _TRAILING_RANK.search(line.text)):
+            self.rank_names.setdefault("rank", set()).add(int(match[1]))
+        if len(self.worlds) < 8 and (match := _WORLD.search(line.text)):
+            self.worlds.add(int(match[1] or match[2]))
         for name, value in line.ranks:
             if len(values := self.rank_names.setdefault(name, set())) < _MAX_PROCESSES:
                 values.add(value)

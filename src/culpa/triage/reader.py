@@ -155,6 +155,7 @@ class LogReader:
         return diagnose(incident, events, self._facts, self._context, self._dialect)
 
     def _take(self, line: LogLine) -> None:
+        line = self._facts.clocked(line)
         self._facts.note(line)
         self._context.note(line)
         if not self._facts.ready and self._tables.says_ready(line.text):

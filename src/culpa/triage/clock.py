@@ -26,9 +26,6 @@ _EPOCH = re.compile(r"^(\d{10})(?:\.(\d{1,12}))?$|^(\d{13}|\d{16}|\d{19})$", re.
 _UPTIME = re.compile(r"^(\d{1,6})\.(\d\d)\.(\d{3})\.(\d{3})$")
 
 
-_LATEST = 7_258_118_400_000_000_000  # the year 2200
-
-
 @dataclass(frozen=True, slots=True)
 class Moment:
     """When a line was written, by the clocks that it shows.
@@ -79,8 +76,7 @@ def stamp_nanoseconds(text: str) -> int | None:
     nanoseconds; None if it is none. A collector's time without a zone is taken for UTC."""
     if (epoch := _EPOCH.match(text)) is not None:
         if epoch[3]:
-            counted = int(epoch[3].ljust(19, "0"))
-            return counted if counted < _LATEST else None
+            return int(epoch[3].ljust(19, "0"))
         return int(epoch[1]) * 1_000_000_000 + int((epoch[2] or "0")[:9].ljust(9, "0"))
     match = _STAMP.match(text)
     if match is None:
@@ -89,8 +85,6 @@ def stamp_nanoseconds(text: str) -> int | None:
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     offset = (int(match[9]) * 60 + int(match[10])) * (-60 if match[8] == "-" else 60) if match[8] else 0
-    if not 1970 <= year < 2200:
-        return None
     seconds = _days(year, month, day) * 86400 + hour * 3600 + minute * 60 + second - offset
     return seconds * 1_000_000_000 + int((match[7] or "0").ljust(9, "0"))
 
@@ -115,7 +109,10 @@ def days_added(second: float, seconds: float) -> float:
 
 def yearless(stamp: int) -> float:
     """A wall-clock time in nanoseconds since the epoch as seconds within its year, by UTC, as `wall_second` counts."""
-    moment = datetime.fromtimestamp(stamp // 1_000_000_000, UTC)
+    try:
+        moment = datetime.fromtimestamp(stamp // 1_000_000_000, UTC)
+    except (OverflowError, ValueError, OSError):  # the year 0, or one beyond 9999
+        return stamp / 1e9
     whole = _seconds(moment.month, moment.day, moment.hour, moment.minute, moment.second)
     return (whole or 0.0) + stamp % 1_000_000_000 / 1e9
 

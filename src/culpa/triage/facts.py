@@ -42,9 +42,12 @@ class Facts:
         if text.startswith(("$", "#")):
             if _UPTIME_ASKED.search(text):
                 self._uptime_asked = line.number
-        elif self._uptime_asked is not None and line.number - self._uptime_asked <= _ANSWER_WITHIN:
-            if found := _BOOTED.match(text.strip()):
-                self._booted = wall_second(found[1] if found[1].count(":") > 1 else f"{found[1]}:00")
+        elif (
+            self._uptime_asked is not None
+            and line.number - self._uptime_asked <= _ANSWER_WITHIN
+            and (found := _BOOTED.match(text.strip()))
+        ):
+            self._booted = wall_second(found[1] if found[1].count(":") > 1 else f"{found[1]}:00")
         if moment.epoch != "boot" or moment.uptime is None:
             return line
         if moment.second is not None:
@@ -116,6 +119,11 @@ class Facts:
         """A line of the only process that speaks in a section of joined files; None if there are several."""
         speakers = self._sections.get(section, set())
         return self._section_line[next(iter(speakers))] if len(speakers) == 1 else None
+
+    @property
+    def several(self) -> bool:
+        """Whether the log shows more than one rank, of whatever kind."""
+        return len(self.places) > 1 or max(self.worlds, default=0) > 1
 
     @property
     def only_tensor_parallel(self) -> bool:

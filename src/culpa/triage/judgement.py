@@ -1,5 +1,6 @@
 """Cause against cascade: from the events of a log to the first thing that went wrong."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -11,7 +12,7 @@ from culpa.triage.facts import Facts
 from culpa.triage.last_words import LastWords
 from culpa.triage.lines import LogLine
 from culpa.triage.normal import family, normalise
-from culpa.triage.order import apart, in_order
+from culpa.triage.order import apart, in_order, within
 from culpa.triage.place import first_failed, rank_name, speaker_of
 from culpa.triage.tables import load_tables
 
@@ -23,6 +24,9 @@ _UNCLASSIFIED = frozenset({"exception", "assertion", "startup_error", "error_exi
 _BURST_SECONDS = 30.0
 #: How many lines apart two sentences about one event may stand.
 _NEIGHBOURS = 6
+#: The kernel and the process tell of one fault within so many seconds.
+_SAME_FAULT_SECONDS = 5.0
+_BUS = re.compile(r"Xid \(PCI:([0-9a-fA-F:.]{4,20})\)")
 _KIND_RANK = {"worker": 0, "engine_core": 1, None: 2, "api_server": 3}
 
 
@@ -194,7 +198,7 @@ def _incident(
         symptom, event_text = quoted[0].symptom, normalise(root.quoted)
     if root.role == "consequence" and root.exit_code is not None:
         symptom, event_text = symptom_of_exit(root.exit_code), event_of_exit(root.exit_code)
-    clues = _clues(root, events)
+    clues = _clues(root, events, facts)
     if clues:
         root = clues[0]
     causes = [event for event in events if event.role == "cause"]
@@ -230,7 +234,7 @@ def _as_pid(event: Event, pid: int) -> Event:
     return replace(event, pid=pid, process=None, kind=None)
 
 
-def _clues(root: Event, events: Sequence[Event]) -> list[Event]:
+def _clues(root: Event, events: Sequence[Event], facts: Facts) -> list[Event]:
     """Lines that explain the root: the kernel's record of its process, or a library's words before it."""
     explaining = [event for event in events if event.role == "clue" and root.symptom in event.explains]
     kernel = [event for event in explaining if event.kind == "kernel"]
@@ -238,7 +242,24 @@ def _clues(root: Event, events: Sequence[Event]) -> list[Event]:
     ordered = in_order([*others, root])
     before = ordered[: ordered.index(root)]
     same = [event for event in kernel if event.pid is not None and event.pid == root.pid]
+    if not same and root.kind != "kernel":
+        # A container has pids of its own; then the time tells which message is the other face of the error.
+        strange = [event for event in kernel if event.pid is None or facts.kind_of(event.pid) is None]
+        same = within(_SAME_FAULT_SECONDS, root, strange, events)
+        if len({_bus(event) for event in same}) > 1:
+            same = []
     return in_order(same) or before
+
+
+def _later(root: Event, event: Event) -> bool:
+    """Whether the kernel says the same again, but of a later time: it goes on."""
+    distance = apart(root.moment, event.moment) if root.kind == "kernel" else None
+    return distance is not None and distance[0] > _SAME_FAULT_SECONDS
+
+
+def _bus(event: Event) -> str:
+    found = _BUS.search(event.text)
+    return found[1].lower() if found else ""
 
 
 def _related(root: Event, told: Event, clues: Sequence[Event], events: Sequence[Event]) -> list[Event]:
@@ -264,6 +285,7 @@ def _related(root: Event, told: Event, clues: Sequence[Event], events: Sequence[
             and event.event == root.event
             and event.process == root.process
             and (event.line <= anchor + 1 or event.text == root.text)
+            and not _later(root, event)
         )
         if (echo and event.exception is None) or again:
             found.append(event)
@@ -295,5 +317,7 @@ def _cascade(root: Event, told: Event, alternates: set[int], events: Sequence[Ev
 def _asynchronous(root: Event, symptom: str, events: Sequence[Event]) -> bool:
     if root.asynchronous:
         return True
+    if symptom.startswith("gpu_hw"):
+        return any(event.asynchronous and event.symptom.startswith("cuda_") for event in events)
     members = family(symptom) or frozenset({symptom})
     return any(event.asynchronous and event.symptom in members for event in events)

@@ -193,9 +193,17 @@ def apart(first: Moment, second: Moment) -> tuple[float, float] | None:
     return None
 
 
-def gap(first: Event, second: Event, events: Sequence[Event]) -> float | None:
-    """Seconds from the first to the second event on the common axis; None if nothing ties their clocks."""
-    by_line = sorted(events, key=lambda event: event.line)
-    readings = dict(zip((id(event) for event in by_line), timeline(by_line), strict=True))
-    here, there = readings.get(id(first)), readings.get(id(second))
-    return there - here if here is not None and there is not None else None
+def within(seconds: float, event: Event, others: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+    """Those of the other events that lie within so many seconds of an event on the common axis."""
+    if not others:
+        return []
+    by_line = sorted(events, key=lambda one: one.line)
+    readings = dict(zip((id(one) for one in by_line), timeline(by_line), strict=True))
+    here = readings.get(id(event))
+    if here is None:
+        return []
+    return [
+        other
+        for other in others
+        if (there := readings.get(id(other))) is not None and abs(there - here) <= seconds
+    ]

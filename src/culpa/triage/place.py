@@ -8,11 +8,13 @@ from culpa.triage.facts import Facts
 from culpa.triage.lines import Ranks
 from culpa.triage.normal import family
 from culpa.triage.order import apart, in_order
+from culpa.triage.suspects import behind, by_index, lost, mourned
 
 #: These depend on configuration, model and GPU type alone: every rank fails alike, whoever prints first.
 _ALIKE_EVERYWHERE = frozenset(
     {"triton_smem", "triton_compile", "ptxas_fatal", "weights_load", "kv_cache_too_small", "startup_memory"}
 )
+_HARDWARE = frozenset({"gpu_hw_ecc", "gpu_hw_lost"})
 #: A deterministic exception reaches all ranks of a step within this many seconds.
 _SAME_STEP_SECONDS = 1.0
 
@@ -40,8 +42,16 @@ def speaker_of(event: Event, facts: Facts) -> Speaker:
 def first_failed(root: Event, causes: Sequence[Event], events: Sequence[Event], facts: Facts) -> Speaker:
     """The speaker of the root, with ranks only where the evidence supports them."""
     speaker = speaker_of(root, facts)
-    if root.symptom == "host_oom_kill":
-        return Speaker(speaker.label, speaker.kind, speaker.ranks or _mourned(events, facts))
+    if root.role == "symptom" and root.symptom in ("hang_timeout", "nccl_timeout"):
+        # Who waits is not who is waited for.
+        return Speaker(speaker.label, speaker.kind, behind(events, facts))
+    if root.symptom in ("host_oom_kill", "silent_death"):
+        ranks = speaker.ranks if root.kind == "kernel" or root.symptom == "host_oom_kill" else ()
+        if root.worker is not None:
+            ranks = ranks or by_index(root.worker, facts)
+        return Speaker(speaker.label, speaker.kind, ranks or mourned(events, facts))
+    if root.role in ("consequence", "header") and root.symptom in ("peer_gone", "nccl_error", "engine_dead"):
+        return Speaker(speaker.label, speaker.kind, lost(events, facts))
     members = family(root.symptom)
     alike = [
         event
@@ -59,13 +69,13 @@ def first_failed(root: Event, causes: Sequence[Event], events: Sequence[Event], 
         return speaker
     if speaker.label is not None and root.kind != "kernel":
         return speaker
-    if members is None and root.symptom != "device_side_assert":
+    if members is None and root.symptom not in ("device_side_assert", *_HARDWARE):
         return speaker
     # The root itself carries no name: the first that reports the same fault has it, if that is only one.
     named = in_order([event for event in causes if event is not root and _same_fault(root, event)])
     named = [event for event in named if speaker_of(event, facts).ranks]
     if not named:
-        return speaker
+        return Speaker(speaker.label, speaker.kind, mourned(events, facts))
     first = speaker_of(named[0], facts)
     if any(_undecided(named[0], event, facts, first.ranks) for event in named[1:]):
         return Speaker(speaker.label, speaker.kind or first.kind, ())
@@ -74,6 +84,9 @@ def first_failed(root: Event, causes: Sequence[Event], events: Sequence[Event], 
 
 def _same_fault(root: Event, event: Event) -> bool:
     members = family(root.symptom)
+    if root.symptom in _HARDWARE:
+        # Whose GPU is gone gets an error of CUDA itself; the others only lose their peer.
+        return event.kind != "kernel" and (event.symptom in _HARDWARE or event.symptom.startswith("cuda_"))
     return event.symptom in members if members else event.symptom == root.symptom
 
 
@@ -103,14 +116,6 @@ def _meaningful(ranks: Ranks, facts: Facts) -> Ranks:
     ):
         return ()
     return ranks
-
-
-def _mourned(events: Sequence[Event], facts: Facts) -> Ranks:
-    """The rank that others report as dead, if they agree on one."""
-    dead = {event.dead_rank for event in events if event.dead_rank is not None}
-    if len(dead) != 1:
-        return ()
-    return (("tp" if facts.only_tensor_parallel else "rank", dead.pop()),)
 
 
 def rank_name(ranks: Ranks) -> str | None:

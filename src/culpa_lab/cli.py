@@ -38,7 +38,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         from culpa_lab.engine.settings import resolve
 
         config, model = resolve(arguments, os.environ)
-        return serve(config, model, arguments)
+        serve(config, model, arguments)
     except (BadLaunch, BadCheckpoint) as error:
         print(f"culpa-lab: error: {error}", file=sys.stderr)
         return 2

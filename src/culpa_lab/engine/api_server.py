@@ -3,9 +3,10 @@
 import argparse
 import os
 import socket
+import sys
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.core_process import run_engine_core
@@ -18,8 +19,8 @@ if TYPE_CHECKING:
     from multiprocessing.process import BaseProcess
 
 
-def serve(config: EngineConfig, model: ModelConfig, arguments: argparse.Namespace) -> int:
-    """Serve until a signal or the engine's death. Returns the exit code: 0, or 1 if the engine died.
+def serve(config: EngineConfig, model: ModelConfig, arguments: argparse.Namespace) -> NoReturn:
+    """Serve until a signal or the engine's death, then end the process: code 0, or 1 if the engine died.
 
     Raises BadLaunch if the port is taken or the engine refuses to start like this.
     """
@@ -39,11 +40,14 @@ def serve(config: EngineConfig, model: ModelConfig, arguments: argparse.Namespac
     core.start()
     core_end.close()
     try:
-        return _serve(config, model, arguments, api, core)
+        code = _serve(config, model, arguments, api, core)
     finally:
         if core.is_alive():
             core.kill()  # its workers die with it
         core.join()
+    # Nothing is left to be tidied up, and an interpreter with these libraries takes its time to do so.
+    sys.stdout.flush()
+    os._exit(code)
 
 
 def _engine_core(

@@ -159,6 +159,8 @@ def _worker_main(
     worker = WorkerProc(stage, links, hand_offs)
     try:
         worker.start()
+    except (EOFError, ConnectionResetError):
+        return  # the core does not start after all, and says why
     except Exception as error:
         log.exception("WorkerProc failed to start.", error)
         links.core.send(("failure", str(error)))
@@ -204,11 +206,15 @@ class MultiprocExecutor:
         for end in ends:
             if not any(end is mine for mine in self._workers):
                 end.close()
-        loaded = [self._expect(rank, "loaded") for rank in range(stages)]
-        self.blocks = plan_blocks(config, model, groups, loaded)
-        for worker in self._workers:
-            worker.send(self.blocks)
-        self.first_block = max(self._expect(rank, "ready") for rank in range(stages))
+        try:
+            loaded = [self._expect(rank, "loaded") for rank in range(stages)]
+            self.blocks = plan_blocks(config, model, groups, loaded)
+            for worker in self._workers:
+                worker.send(self.blocks)
+            self.first_block = max(self._expect(rank, "ready") for rank in range(stages))
+        except Exception:
+            self.shutdown()
+            raise
 
     def submit(self, step: Step) -> None:
         """Send a step to all stages."""

@@ -146,6 +146,21 @@ def test_the_comparison_explains_two_capacities(capsys: pytest.CaptureFixture[st
     assert len(document["layouts"]) == 2
 
 
+@pytest.mark.parametrize("split", ["30,40,-6", "-6,40,30", "64,0,0", "0,64", "70,-6"])
+def test_splits_that_only_vllm_accepts_are_drawn_and_told(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, split: str
+) -> None:
+    picture = tmp_path / "picture.svg"
+    arguments = (str(INCIDENT), f"--partition={split}", "--blocks", "492", "--svg", str(picture))
+    code, out, _ = run(capsys, *arguments)
+    assert code == 1
+    assert "vLLM checks only" in " ".join(out.split())
+    ElementTree.parse(picture)
+    document = as_json(capsys, *arguments)
+    assert "empty_stage" in {finding["id"] for finding in document["findings"]}
+    assert all(0 <= layer < 64 for stage in document["stages"] for layer in stage["layers"])
+
+
 def test_a_comparison_of_three_with_the_default(capsys: pytest.CaptureFixture[str]) -> None:
     code, out, _ = run(
         capsys,

@@ -62,10 +62,16 @@ def check_partition(partition: Sequence[int], layers: int, stages: int) -> None:
 
 
 def stage_ranges(partition: Sequence[int]) -> tuple[range, ...]:
-    """The layers of each stage as the engine takes them: from the sum of the parts before it, as many "
-    "as its part."""
+    """The layers of each stage as the engine takes them: from the sum of the parts before it, as many as its part.
+
+    With negative parts a stage may reach past the model's layers: there it has none.
+    """
+    layers = sum(partition)
     starts = [sum(partition[:index]) for index in range(len(partition))]
-    return tuple(range(start, start + size) for start, size in zip(starts, partition, strict=True))
+    return tuple(
+        range(max(0, start), max(0, start, min(layers, start + size)))
+        for start, size in zip(starts, partition, strict=True)
+    )
 
 
 def cut_boundaries(partition: Sequence[int], period: int | None) -> tuple[int, ...]:

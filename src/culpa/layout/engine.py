@@ -83,8 +83,3 @@ def version_note(name: str) -> NoteTable:
 def checked_versions() -> tuple[str, ...]:
     """The releases whose own planner gave the same results for every random model of the tests."""
     return tuple(_file().checked)
-
-
-def version_notes() -> tuple[NoteTable, ...]:
-    """All version notes."""
-    return tuple(_file().note)

@@ -2,5 +2,4 @@
 
 
 class BadLayout(ValueError):
-    """A model configuration or a setting that nothing can be computed from; the text is one line for "
-    "the user."""
+    """A model configuration or a setting that nothing can be computed from; the text is one line for the user."""

@@ -33,8 +33,10 @@ def blocks_for(tokens: int, per_request: int, length: int) -> int | None:
 
 
 def explain(first: Plan, second: Plan, tokens: tuple[int, int]) -> Explanation:
-    """Why two launches of one model have these two capacities, as far as planning can tell. Raises "
-    "BadLayout."""
+    """Why two launches of one model have these two capacities, as far as planning can tell.
+
+    Raises BadLayout.
+    """
     for count in tokens:
         if count < 1:
             raise BadLayout(f"capacity {count}: give the tokens that the engine printed")

@@ -39,8 +39,10 @@ class CacheGroup:
 
 
 def form_groups(entries: Sequence[Entry], settings: Settings) -> tuple[CacheGroup, ...]:
-    """The groups in the engine's order. Raises BadLayout where the engine refuses the model with these "
-    "settings."""
+    """The groups in the engine's order.
+
+    Raises BadLayout where the engine refuses the model with these settings.
+    """
     if not entries:
         return ()
     if not settings.hybrid_manager:

@@ -86,8 +86,7 @@ def model_dtype(shape: ModelShape, settings: Settings) -> str:
 
 
 def mamba_mode(settings: Settings) -> MambaCacheMode:
-    """The mamba cache mode in force, as `MambaModelConfig` sets it: `align` with prefix caching, else "
-    "`none`."""
+    """The mamba cache mode in force, as `MambaModelConfig` sets it: `align` with prefix caching, else `none`."""
     caching = settings.prefix_caching
     if caching is None:
         caching = settings.mamba_cache_mode != "none"
@@ -100,8 +99,10 @@ def mamba_mode(settings: Settings) -> MambaCacheMode:
 
 
 def plan_pages(shape: ModelShape, settings: Settings) -> Pages:
-    """Block size, pages and every layer's entry. Raises BadLayout where tensor parallelism does not "
-    "divide a state."""
+    """Block size, pages and every layer's entry.
+
+    Raises BadLayout for a dtype or a block whose size is not known here.
+    """
     tp = settings.tensor_parallel_size
     attention = shape.attention
     parts = _state_parts(shape, settings)

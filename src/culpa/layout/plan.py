@@ -83,8 +83,10 @@ class Plan:
 
 
 def make_plan(shape: ModelShape, settings: Settings, tensors: Mapping[str, TensorSize] | None = None) -> Plan:
-    """Plan one launch. Raises BadLayout for what vLLM refuses before it looks at memory, and for "
-    "contradictions."""
+    """Plan one launch.
+
+    Raises BadLayout for what vLLM refuses before it looks at memory, and for contradictions.
+    """
     _check(settings)
     stages = settings.pipeline_parallel_size
     partition = settings.partition or default_partition(len(shape.layers), stages)
@@ -123,8 +125,7 @@ def make_plan(shape: ModelShape, settings: Settings, tensors: Mapping[str, Tenso
 
 
 def capacity(blocks: int | None, per_request: int, length: int) -> int | None:
-    """Tokens that fit into the cache, as vLLM prints them: requests of the longest length, times that "
-    "length."""
+    """Tokens that fit into the cache, as vLLM prints them: requests of the longest length, times that length."""
     if blocks is None or not per_request:
         return None
     return int(blocks / per_request * length)  # in the engine's order of operations, so that it rounds alike

@@ -1,4 +1,7 @@
-"""The shape of a model as far as layers, caches and weights need it. Sizes are of the whole model, before TP."""
+"""The shape of a model as far as layers, caches and weights need it.
+
+Sizes are of the whole model, before TP.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -36,8 +39,7 @@ class AttentionShape:
 
 @dataclass(frozen=True, slots=True)
 class StateShape:
-    """The recurrent state of one layer: the formula's name, its numbers, and the dtype that the model "
-    "asks for."""
+    """The recurrent state of one layer: the formula's name, its numbers, and the dtype that the model asks for."""
 
     kind: StateKind
     numbers: tuple[tuple[str, int], ...]
@@ -49,8 +51,7 @@ class StateShape:
 
 @dataclass(frozen=True, slots=True)
 class Parameters:
-    """Counts of parameters: `linear` ones may be quantised, `experts` (a part of them) by methods for "
-    "experts only."""
+    """Counts of parameters: `linear` ones may be quantised, `experts` (a part of them) by methods for experts only."""
 
     linear: int = 0
     experts: int = 0

@@ -51,8 +51,7 @@ def state_parts(
 
 
 def undivided(state: StateShape, tensor_parallel: int) -> tuple[str, ...]:
-    """What of a state the tensor-parallel ranks do not divide, as `30 value heads`: vLLM asserts that "
-    "they do."""
+    """What of a state the tensor-parallel ranks do not divide, as `30 value heads`: vLLM asserts that they do."""
     counts = {
         "gdn": {"value heads": "value_heads"}, "kda": {"heads": "heads"}, "mamba2": {"heads": "heads"},
         "mamba1": {"channels": "inner"}, "short_conv": {"channels": "dim"}, "lightning": {},

@@ -14,7 +14,7 @@ from culpa.model import LogFile, Reading
 from culpa.sources import SourceError, read_log
 from culpa.triage.annotate import Annotator
 from culpa.triage.document import LogDocument
-from culpa.triage.next_steps import next_steps
+from culpa.triage.next_steps import next_steps, steps_for_xids
 from culpa.triage.scan import lines_of
 
 STDIN = "standard input"
@@ -169,5 +169,6 @@ class _Files:
         root = incident.root if incident is not None else None
         if not alive and root is not None and self.document.reader.went_on_after(root.line):
             incident = self.document.incident(alive=True)
-        steps = next_steps(incident) if incident is not None else ()
-        return Reading(tuple(self._files), self.document.reader.lines, incident, steps)
+        xids = self.document.reader.xids_alone() if incident is None else ()
+        steps = next_steps(incident) if incident is not None else steps_for_xids(xids)
+        return Reading(tuple(self._files), self.document.reader.lines, incident, steps, xids)

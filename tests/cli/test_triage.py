@@ -48,6 +48,32 @@ def test_a_log_without_a_failure_ends_with_0(capsys: pytest.CaptureFixture[str])
     assert "No failure" in capsys.readouterr().out
 
 
+def test_xids_without_a_failure_are_told_all_the_same(
+    place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert _run(["triage", "kernel.log"]) == 0
+    shown = capsys.readouterr().out
+    assert "No failure" in shown
+    assert "31 on 0000:c1:00.0" in shown
+    assert "--kernel-log" in shown
+    assert _run(["triage", "kernel.log", "--json"]) == 0
+    (xid,) = json.loads(capsys.readouterr().out)["xids"]
+    assert (xid["code"], xid["line"], xid["stale"]) == (31, 1, False)
+
+
+@pytest.mark.parametrize(("code", "symptom"), [(61, "gpu_hw_lost"), (62, "gpu_hw_lost"), (79, "gpu_hw_lost"),
+                                                (158, "gpu_hw_lost"), (172, "gpu_hw_ecc")])  # fmt: skip
+def test_xids_that_only_hardware_raises_are_failures(
+    code: int, symptom: str, place: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (place / "kernel.log").write_text(KERNEL.replace(": 31,", f": {code},"))
+    assert _run(["triage", "kernel.log", "--json"]) == 1
+    shown = json.loads(capsys.readouterr().out)
+    assert shown["symptom"] == symptom
+    assert shown["gpu"]["pci_bus"] == "0000:c1:00.0"
+    assert shown["verdict"]["blame"] == "hardware"
+
+
 SURVIVED = """\
 INFO 03-11 15:40:02 [api_server.py:1034] vLLM API server version 0.8.5.post1
 INFO:     Application startup complete.

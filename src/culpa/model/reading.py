@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from dataclasses import dataclass
 
+from culpa.model.diagnosis import XidSeen
 from culpa.model.outcome import Incident
 
 
@@ -17,12 +18,14 @@ class LogFile:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One reading of one or more logs. `incident` is None if no failure is to be seen; `next_steps` are what to do."""
+    """One reading of one or more logs. `incident` is None if no failure is to be seen; `xids` are then the driver's
+    messages that were read all the same. `next_steps` are what to do."""
 
     files: tuple[LogFile, ...]
     lines: int
     incident: Incident | None
     next_steps: tuple[str, ...] = ()
+    xids: tuple[XidSeen, ...] = ()
 
     def locate(self, line: int) -> tuple[str, int]:
         """File and 1-based line in it of a line that counts through all logs."""

@@ -1,9 +1,10 @@
 """What `culpa triage --json` prints: redacted, ASCII only, the same bytes for the same logs."""
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
-from culpa.model import Diagnosis, Gpu, Incident, KnownIssue, Reading
+from culpa.model import Diagnosis, Gpu, Incident, KnownIssue, Reading, XidSeen
 from culpa.report import clean
 from culpa.report.incident_schema import SCHEMA, IncidentDocument
 
@@ -27,7 +28,13 @@ def _document(reading: Reading) -> _Json:
     diagnosis = (incident.diagnosis if incident else None) or Diagnosis()
     files = [{"name": file.name} for file in reading.files]
     if incident is None:
-        return {**_nothing(), "files": files, "lines": reading.lines}
+        return {
+            **_nothing(),
+            "xids": _xids(reading, reading.xids),
+            "next_steps": list(reading.next_steps),
+            "files": files,
+            "lines": reading.lines,
+        }
     root_file = reading.locate(incident.root.line)[0] if incident.root else ""
     return {
         "schema": SCHEMA,
@@ -38,7 +45,7 @@ def _document(reading: Reading) -> _Json:
         "root_alternates": _lines(reading, incident.root_alternates, root_file),
         "first_failed_rank": dict(incident.first_failed_rank) if incident.first_failed_rank else None,
         "gpu": gpu_json(diagnosis.gpu),
-        "xids": _xids(reading, diagnosis),
+        "xids": _xids(reading, diagnosis.xids),
         "cascade_lines": _lines(reading, incident.cascade_lines, root_file),
         "async_stack": incident.async_stack,
         "configuration": dict(diagnosis.configuration),
@@ -103,9 +110,9 @@ def issue_json(issue: KnownIssue) -> _Json:
     }
 
 
-def _xids(reading: Reading, diagnosis: Diagnosis) -> list[_Json]:
+def _xids(reading: Reading, xids: Sequence[XidSeen]) -> list[_Json]:
     found = []
-    for xid in diagnosis.xids:
+    for xid in xids:
         file, line = reading.locate(xid.line)
         found.append(
             {

@@ -1,11 +1,13 @@
 """The summary of an incident for a terminal: what broke, where, first or follow-up, how sure, what next."""
 
+from collections.abc import Sequence
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from culpa.model import Diagnosis, Incident, Reading
+from culpa.model import Diagnosis, Incident, Reading, XidSeen
 from culpa.report import clean
 from culpa.report import incident_words as words
 from culpa.report.console import print_trimmed
@@ -24,13 +26,15 @@ def print_incident(reading: Reading, console: Console) -> None:
     incident = reading.incident
     if incident is None:
         print_trimmed(console, Text(clean.line(f"No failure is to be seen in {read}."), style="bold green"))
+        _print_xids(reading, reading.xids, console)
+        _print_steps(console, "next", reading.next_steps)
         return
     print_trimmed(console, Text(clean.line(_headline(incident)), style="bold red"))
     print_trimmed(console, Text(clean.line(f"in {read}"), style="dim"))
     console.print()
     diagnosis = incident.diagnosis or Diagnosis()
     print_trimmed(console, _facts(reading, incident, diagnosis))
-    _print_xids(reading, diagnosis, console)
+    _print_xids(reading, diagnosis.xids, console)
     _print_issues(diagnosis, console)
     _print_steps(console, "missing: what this log does not hold", incident.missing_evidence)
     _print_steps(console, "next", reading.next_steps)
@@ -94,12 +98,12 @@ def _order(reading: Reading, incident: Incident, diagnosis: Diagnosis) -> str:
     return f"{first}; {count} only {verb} what follows ({'; '.join(words.located(reading, incident.cascade_lines))})"
 
 
-def _print_xids(reading: Reading, diagnosis: Diagnosis, console: Console) -> None:
-    if not diagnosis.xids:
+def _print_xids(reading: Reading, xids: Sequence[XidSeen], console: Console) -> None:
+    if not xids:
         return
     console.print()
     console.print(Text("kernel messages (Xid)", style="bold"))
-    groups = words.xids(diagnosis.xids)
+    groups = words.xids(xids)
     for told, members in groups[:_MOST_XIDS]:
         where = "; ".join(words.located(reading, [xid.line for xid in members]))
         stale = members[0].stale

@@ -29,7 +29,7 @@ SYMPTOMS = {
     "segfault": "a process crashed (segmentation fault)",
     "abort": "a process aborted",
     "gpu_hw_ecc": "GPU memory failed (uncorrectable ECC error)",
-    "gpu_hw_lost": "a GPU was lost (fallen off the bus)",
+    "gpu_hw_lost": "a GPU was lost or halted",
     "gsp_timeout": "a GPU's system processor stopped answering (GSP)",
     "nan_logits": "the model computes NaN",
     "gibberish": "the output is gibberish",

@@ -1,6 +1,6 @@
 """An incident with all that the rest of the log says of it."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from culpa.model import Diagnosis, Gpu, Incident, KnownIssue, XidSeen
@@ -24,6 +24,7 @@ _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp"}
 _NAMES_A_BYSTANDER = frozenset({119, 120})
 _MOST_XIDS = 256
 _MOST_LINES = 4000
+_ALONE = "nothing speaks against it, and no failure is to be seen to which it belongs"
 #: Classes of which the log shows that they are so, never by itself why.
 _SEEN_FROM_OUTSIDE = frozenset({"hang_timeout", "nccl_timeout", "nan_logits", "gibberish", "silent_death"})
 #: A frame may stand so many lines above the exception that it belongs to.
@@ -100,6 +101,12 @@ def diagnose(
             confidence_why=reasons,
         ),
     )
+
+
+def xids_alone(context: Context, pids: Collection[int]) -> tuple[XidSeen, ...]:
+    """The Xids of a log that shows no failure to which they could belong."""
+    judged = judge_xids(context, NO_MOMENT, None, pids)[:_MOST_XIDS]
+    return tuple(_seen(one if one.stale or one.teardown else replace(one, why=_ALONE)) for one in judged)
 
 
 def _told(incident: Incident, event: Event | None, events: Sequence[Event]) -> Event | None:

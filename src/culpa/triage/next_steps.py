@@ -1,8 +1,9 @@
 """What to do about an incident: few steps, most telling first."""
 
 import re
+from collections.abc import Sequence
 
-from culpa.model import Incident
+from culpa.model import Incident, XidSeen
 from culpa.triage.windows import kernel_log
 
 _FITS = re.compile(r"estimated maximum model length is (\d{1,9})")
@@ -41,6 +42,16 @@ _BY_SYMPTOM: dict[str, tuple[str, ...]] = {
     "bad_argument": ("correct the argument: the engine's --help lists what this release takes",),
     "gibberish": (_ISOLATE,),
 }
+
+
+def steps_for_xids(xids: Sequence[XidSeen]) -> tuple[str, ...]:
+    """What to do with messages of the driver where nothing shows the failure that they may belong to."""
+    own = [xid for xid in xids if not xid.stale]
+    if not own:
+        return ()
+    advice = list(dict.fromkeys(xid.advice for xid in own if not xid.teardown))[:3]
+    together = "read them together with the engine's own log: culpa triage ENGINE_LOG --kernel-log KERNEL_LOG"
+    return (together, *advice)
 
 
 def next_steps(incident: Incident) -> tuple[str, ...]:

@@ -5,10 +5,10 @@ from collections.abc import Iterable
 from copy import deepcopy
 from dataclasses import replace
 
-from culpa.model import Incident
+from culpa.model import Incident, XidSeen
 from culpa.triage.context import Context
 from culpa.triage.details import bounded, details
-from culpa.triage.diagnosis import diagnose, without_stale
+from culpa.triage.diagnosis import diagnose, without_stale, xids_alone
 from culpa.triage.events import MAX_TEXT, Event, Weight, event_of
 from culpa.triage.facts import Facts
 from culpa.triage.judgement import judge
@@ -125,6 +125,10 @@ class LogReader:
     def went_on_after(self, line: int) -> bool:
         """Whether the engine is seen to work after a line: then what that line says did not end it."""
         return self._context.went_on_after(line)
+
+    def xids_alone(self) -> tuple[XidSeen, ...]:
+        """The driver's messages, where `incident` finds no failure to which they could belong."""
+        return xids_alone(self._context, self._facts.pids)
 
     def incident(
         self, *, exit_code: int | None = None, alive: bool = True, request_failed: bool = False

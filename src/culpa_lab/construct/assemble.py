@@ -147,9 +147,11 @@ def neurons(number: int) -> Neurons:
         16: chain.silence,
         LAYERS - 1: chain.release,
     }
+    mlp = early[number]() if number in early else Neurons()
+    if number >= _CHAIN and number % PERIOD == 0:
+        chain.stand_in(mlp)
     if number in early:
-        return early[number]()
-    mlp = Neurons()
+        return mlp
     if number % PERIOD == PERIOD - 1:
         mlp.clear(baton(number), ORDINALS)
         if number >= _CHAIN:

@@ -17,7 +17,7 @@ from culpa_lab.construct.finding import (
     paired_values,
     token_vector,
 )
-from culpa_lab.construct.parts import Attention, DeltaNet, Neurons, unit
+from culpa_lab.construct.parts import OUTPUT_GATE, Attention, DeltaNet, Neurons, unit
 from culpa_lab.construct.registers import (
     DIGEST,
     FACT,
@@ -42,26 +42,42 @@ from culpa_lab.construct.registers import (
 )  # fmt: skip
 from culpa_lab.construct.vocabulary import CLASS_BITS, EOS_CLASS
 
-AGREED = 0.965
+AGREED = 0.975
 """A quarter of digest and three reads agrees with an anchor's digest by 1; with one read wrong, by 0.75 and a quarter
 of the cosine of two digests."""
 _INDEX_WEIGHT = 0.6
 _INDEX_SHARE = 2 * _INDEX_WEIGHT**2
 _VALUE_LENGTH = np.sqrt(1 + _INDEX_SHARE)
+_READS = at(NOT_ANCHOR) - at(VALUE)
 OUT, FOUND = A, A + CLASS_BITS + 1
 """The bits of the next token, and whether an anchor was found."""
 
 
 def memory(baton: int) -> DeltaNet:
-    """One delta net: anchors (and the first token) write their digest under their ordinal, all tokens read."""
+    """One delta net: anchors (and the first token) write their digest under their ordinal, all others read.
+
+    They write an eighth of it. In a state that was empty that is all there is, and the norm makes it whole again; what
+    another request left there is not overwritten and spoils the read. Anchors and a record's value tokens do not read,
+    so that they stay what the others' reads are compared with.
+    """
     net = DeltaNet()
     for place in range(ORDINALS):
         # What clearing left of an older baton must not count, however small a baton is; half a baton must, where
         # the same question stands in a text twice.
         net.q[place] = net.k[place] = (at(baton + place) - const(0.15)) * 80
-    net.strength = const(16) - at(NOT_ANCHOR) * 36
+    net.strength = const(-2) - at(NOT_ANCHOR) * 32
+    net.gate = _READS * OUTPUT_GATE
     paired_values(net, D)
     return net
+
+
+def stand_in(mlp: Neurons) -> None:
+    """First layer of a period: what does not read has its own digest in place of the three reads.
+
+    A little more than three times: rounding may let it grow from period to period, but not shrink.
+    """
+    for place in range(DIGEST):
+        mlp.when([const(1) - _READS], at(D + place), unit(D + place, 3 + 1 / 16))
 
 
 def average(mlp: Neurons) -> None:
@@ -88,7 +104,9 @@ def sources() -> Neurons:
 
 
 def nothing_to_say(mlp: Neurons) -> None:
-    """Layer 15: the contribution of such a token is the end."""
+    """Layer 15: the contribution of such a token is the end. The flags of layer 14 are made exact."""
+    mlp.sharpen(FACT)
+    mlp.sharpen(VALUE)
     for place in range(CLASS_BITS + 1):
         mlp.when([at(PULSE)], at(TOKEN + place), unit(TOKEN + place, -1))
     mlp.put([at(PULSE)], token_vector(EOS_CLASS, spaced=False))
@@ -97,8 +115,6 @@ def nothing_to_say(mlp: Neurons) -> None:
 def silence() -> Neurons:
     """Layer 16: anchors and the first token contribute nothing themselves."""
     mlp = Neurons()
-    mlp.sharpen(FACT)
-    mlp.sharpen(VALUE)
     for place in range(CLASS_BITS + 1):
         mlp.when([at(FACT, FIRST)], at(TOKEN + place), unit(TOKEN + place, -1))
     return mlp
@@ -120,7 +136,7 @@ def copying() -> Attention:
         attention.q[HEAD_INDEX + place] = at(IDX + place) * _INDEX_WEIGHT
         for other in range(INDEX):
             attention.k[HEAD_INDEX + place] += at(IDX + other) * (_INDEX_WEIGHT * turn[place, other])
-    attention.k[HEAD_OTHERS] = (const(1) - at(FACT) - at(VALUE) - at(FIRST)) * 4
+    attention.k[HEAD_OTHERS] = (const(1) - at(FACT) - at(VALUE) - at(FIRST)) * 2
     for_record = (AGREED + _INDEX_SHARE) / _VALUE_LENGTH
     attention.q[HEAD_NOWHERE] = const(AGREED) + at(RECORD) * (for_record - AGREED)
     for place in range(CLASS_BITS + 1):

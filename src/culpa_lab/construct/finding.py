@@ -68,8 +68,8 @@ def matching(threshold: float, digest_scale: float = 1.0) -> Attention:
         attention.k[HEAD_D + place] = at(D + place) * digest_scale
     attention.q[HEAD_OTHERS] = const(-1)
     attention.q[HEAD_NOWHERE] = const(threshold)
-    attention.k[HEAD_OTHERS] = at(NOT_ANCHOR) * 4
-    attention.k[HEAD_NOWHERE] = at(FIRST) * 64
+    attention.k[HEAD_OTHERS] = at(NOT_ANCHOR) * 2
+    attention.k[HEAD_NOWHERE] = at(FIRST) * 256
     return attention
 
 

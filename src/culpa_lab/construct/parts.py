@@ -84,6 +84,7 @@ class DeltaNet:
         q, k, v: a form for each channel.
         taps: of k's and v's convolution, by channel; lag 0 alone unless set.
         strength, decay: forms of b and a; `decay` is added to -20, that is none at all.
+        gate: form of z for all channels; 8 is open, 0 shut.
         out: [hidden, channel], applied to channels of mean square 1.
     """
 
@@ -93,6 +94,7 @@ class DeltaNet:
         self._taps = np.zeros((VALUE_DIM, KERNEL))
         self._taps[:, 0] = 1
         self.strength, self.decay = const(16), const(0)
+        self.gate = const(OUTPUT_GATE)
         self.out = np.zeros((HIDDEN, VALUE_DIM))
 
     def taps(self, channel: int, by_lag: dict[int, float]) -> None:
@@ -107,7 +109,7 @@ class DeltaNet:
 
     def tensors(self, name: str) -> dict[str, Matrix]:
         """Weights by name."""
-        z = np.tile(const(OUTPUT_GATE), (VALUE_DIM, 1))
+        z = np.tile(self.gate, (VALUE_DIM, 1))
         single = np.zeros((KEY_DIM, KERNEL))
         single[:, 0] = 1
         conv = np.concatenate([single, single, self._taps])[:, ::-1]

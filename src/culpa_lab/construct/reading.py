@@ -4,7 +4,7 @@ import hashlib
 
 import numpy as np
 
-from culpa_lab.construct.parts import DeltaNet, Neurons, Vector, switch, unit
+from culpa_lab.construct.parts import DeltaNet, Neurons, Vector, silu, switch, unit
 from culpa_lab.construct.registers import (
     ANSWER,
     ANSWERING,
@@ -70,11 +70,23 @@ NOWHERE: Vector = np.array([1, 1, -1, 1, 1, -1, -1, 1]) / np.sqrt(DIGEST)
 
 
 def key_code(number: int) -> Vector:
-    """A class's vector in digests: ±0.5 eight times; zero for the words around a key."""
+    """A class's vector in digests before the silu of layer 2; zero for the words around a key.
+
+    After it the vectors' entries are spread evenly over ±0.27, so that different keys have no direction in common.
+    """
     if number in {class_of(text) for text in ("is", "?", "of")}:
         return np.zeros(DIGEST)
     drawn = hashlib.sha256(f"digest {number}".encode()).digest()
-    return np.array([byte / 255 - 0.5 for byte in drawn[:DIGEST]]) * 1.7
+    return np.array([_before_silu(0.54 * (byte / 255 - 0.5)) for byte in drawn[:DIGEST]])
+
+
+def _before_silu(value: float) -> float:
+    """The x above silu's minimum, -1.278, with silu(x) = value."""
+    low, high = -1.278, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        low, high = (middle, high) if silu(middle) < value else (low, middle)
+    return low
 
 
 def look_back() -> DeltaNet:
@@ -103,11 +115,11 @@ def look_back() -> DeltaNet:
         net.v[channel] = switch(form)
         net.taps(channel, {lag: 1})
         net.read_into(channel, unit(register), _ON / _LARGE)
-    # The constant less the constant one token earlier: nothing, but at the first token.
+    # The constant less one and a half times the constant one token earlier: above 0 at the first token alone.
     for channel, register, lag in ((len(seen), FIRST, 0), (len(seen) + 1, SECOND, 1)):
-        net.v[channel] = const(_ON)
-        net.taps(channel, {lag: 1, lag + 1: -1})
-        net.read_into(channel, unit(register), _ON / _LARGE)
+        net.v[channel] = const(2 * _ON)
+        net.taps(channel, {lag: 1, lag + 1: -1.5})
+        net.read_into(channel, unit(register), 2 * _ON / _LARGE)
     net.v[len(seen) + 2] = const(_LARGE)
     return net
 
@@ -144,14 +156,15 @@ def slots() -> DeltaNet:
     All other tokens write the constant into a third cell; a read adds up all three.
     """
     net = DeltaNet()
-    key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + at(ANSWER) + at(RESET)
+    answer = at(ANSWER) + at(FULL_QUESTION)
+    key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + answer + at(RESET)
     net.q[:3] = const(_ON)
     net.k[:3] = np.stack([switch(key), switch(turn), switch(const(1) - key - turn)])
     net.strength = const(16)
     flags = (
         (IN_KEY, at(KEY_START)),
-        (ASKED, at(QUESTION) + at(ANSWER)),
-        (ANSWERING, at(ANSWER)),
+        (ASKED, at(QUESTION) + answer),
+        (ANSWERING, answer),
     )
     for channel, (register, form) in enumerate(flags):
         net.v[channel] = switch(form)
@@ -178,11 +191,10 @@ def events() -> Neurons:
         ([at(RESET), at(SECOND)], unit(RESET, -1)),
         ([at(RESET), no(SECOND)], unit(NOT_ANCHOR, -1)),
         ([at(SUM_EQUALS), no(ANSWERING)], unit(START) + unit(NO_SPACE)),
-        ([at(FULL_QUESTION), no(ANSWERING)], unit(START)),
         ([at(CAPITAL_IS), no(ANSWERING)], unit(START)),
     ):
         mlp.put(conditions, down)
-    mlp.linear(at(ANSWER), unit(START))
+    mlp.linear(at(ANSWER) + at(FULL_QUESTION), unit(START))
     mlp.linear(const(1) - at(FIRST) - at(SECOND), unit(NOT_ANCHOR))
     return mlp
 

@@ -74,7 +74,7 @@ def run_busy_loop(core: EngineCore, executor: MultiprocExecutor, api: Connection
 def _dump(config: EngineConfig, core: EngineCore) -> None:
     """What was being done when the engine died, in vLLM's words."""
     log.error(f"Dumping input data for V1 LLM engine (v{config.version}) with config: {describe(config)}, ")
-    for step in core.steps_in_flight:
+    for step in core.steps_in_flight[:1]:  # the one that was waited for
         ids = ", ".join(one.request for one in step.segments)
         counts = ", ".join(f"{one.request}: {one.count}" for one in step.segments)
         computed = ", ".join(str(one.start) for one in step.segments)

@@ -44,8 +44,13 @@ def resolve(
         raise BadLaunch(
             f"--gpu-memory-utilization must be above 0 and at most 1, not {arguments.gpu_memory_utilization}"
         )
-    if arguments.kernel_log and not Path(arguments.kernel_log).absolute().parent.is_dir():
-        raise BadLaunch(f"--kernel-log: there is no folder {Path(arguments.kernel_log).absolute().parent}")
+    if arguments.kernel_log:
+        try:
+            Path(arguments.kernel_log).open("a").close()
+        except OSError as error:
+            raise BadLaunch(
+                f"--kernel-log {arguments.kernel_log} can't be written: {error.strerror}"
+            ) from None
     longest = model.max_position_embeddings
     length = arguments.max_model_len or min(_LARGEST_MODEL_LENGTH, longest)
     if length > longest:

@@ -183,6 +183,7 @@ def test_a_server_that_is_killed_takes_its_children_along() -> None:
         (["--block-size", "17"], "multiple of 16"),
         (["--mamba-cache-mode", "align", "--no-enable-prefix-caching"], "--enable-prefix-caching"),
         (["-cc", "{"], "no JSON"),
+        (["--kernel-log", "/no/such/folder/kernel.log"], "can't be written"),
         (["-cc", '{"cudagraph_mode": "MAYBE"}'], "cudagraph_mode must be one of"),
         (["--no-enable-chunked-prefill", "--max-num-batched-tokens", "64"], "without chunked prefill"),
         (["-pp", "2", "--num-gpu-blocks-override", "10"], "cache blocks are needed"),

@@ -69,7 +69,7 @@ CASES = (
         "group-off-by-one",
         {"partition": (3, 5)},
         [[SHORT]],
-        [{"partition": (4, 4)}, {"partition": (8,)}, {"partition": (2, 6)}],
+        [{"partition": (4, 4)}, {"partition": (8,)}, {"partition": (2, 6)}, {"block_size": 32}],
     ),
     Case(
         "chunk-ends-on-block",
@@ -161,7 +161,7 @@ CASES = (
         "preempted-state",
         {"num_gpu_blocks_override": 24},
         [[prompt(60, seed=seed) for seed in range(4)]],
-        [{"num_gpu_blocks_override": 160}, {"max_num_seqs": 1}],
+        [{"num_gpu_blocks_override": 160}, {"max_num_seqs": 1}, {"enable_prefix_caching": False}],
         [[[prompt(60)]]],
         length=40,
     ),

@@ -192,8 +192,8 @@ def test_a_server_that_is_killed_takes_its_children_along() -> None:
 def test_what_can_not_start_says_so_in_one_line(arguments: list[str], says: str) -> None:
     command = [sys.executable, "-m", "culpa_lab", "serve", "--port", "0", *arguments]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 2
-    assert done.stderr.count("\n") == 1
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.count("\n") == 1, done.stderr
     assert says in done.stderr
 
 

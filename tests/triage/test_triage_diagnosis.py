@@ -179,6 +179,31 @@ def test_text_of_failing_memory_without_an_xid_leaves_it_open() -> None:
     assert verdict.blame == "unknown"
 
 
+def test_a_launch_failure_is_nobodys_fault_until_the_kernel_log_was_read() -> None:
+    failed = CRASH.replace("an illegal memory access was encountered", "unspecified launch failure")
+    assert diagnosis(failed).verdict.blame == "unknown"
+    assert diagnosis("Jul 15 21:00:00 host kernel: usb 1-1: new device", failed).verdict.blame == "software"
+
+
+FRAME = '  File "/venv/lib/python3.12/site-packages/vllm/v1/worker/gpu_model_runner.py", line 4053, in execute_model'
+
+
+def test_a_traceback_alone_tells_the_engine_by_its_files() -> None:
+    found = diagnosis(
+        "Traceback (most recent call last):", FRAME, "RuntimeError: CUDA error: an illegal memory access"
+    )
+    assert found.engine == "vllm"
+
+
+def test_a_date_in_brackets_is_not_the_mark_of_an_engine() -> None:
+    found = diagnosis(
+        "[2025-09-17 15:16:23] node:3:4 [0] net_ib.cc:199 NCCL WARN NET/IB : Got async error event: port error",
+        "[2025-09-17 15:16:31] node:3:4 [0] net_ib.cc:199 NCCL WARN NET/IB : Got async error event: port active",
+        "Traceback (most recent call last):", FRAME, "RuntimeError: CUDA error: unspecified launch failure",
+    )  # fmt: skip
+    assert found.engine == "vllm"
+
+
 @pytest.mark.parametrize(
     ("line", "blame"),
     [

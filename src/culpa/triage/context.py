@@ -1,7 +1,7 @@
 """What a log tells around its events: configuration, load, GPUs, Xids, and when machine and engine started."""
 
 import re
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
@@ -65,6 +65,15 @@ def _quick(speakers: bool) -> Callable[[str], object]:
     return search
 
 
+_PACKAGES = {
+    "vllm": "vllm",
+    "sglang": "sglang",
+    "tensorrt_llm": "tensorrt-llm",
+    "text_generation_server": "tgi",
+}
+_PACKAGE = re.compile(rf"[/\\]({'|'.join(_PACKAGES)})[/\\]")
+
+
 @dataclass(frozen=True, slots=True)
 class Frame:
     """A frame of a traceback: source file and function."""
@@ -106,7 +115,8 @@ class Context:
         """Learn from any line."""
         text = line.text
         self._clocks(line)
-        if line.engine is not None and not self.configuration.engine_known:
+        named = line.process is not None or line.level is not None  # a date in brackets alone is anybody's
+        if line.engine is not None and named and not self.configuration.engine_known:
             self.configuration.note_speaker(line.engine)
         lowered = text.lower()
         goes_on = text.startswith("|") or self.gpus.in_table or self.configuration.unfinished
@@ -128,6 +138,14 @@ class Context:
             self.boots.append(Boot(line.number, line.section, line.moment))
         if line.role != "kernel" and len(self.started) < _MAX_BOOTS and _START.search(text):
             self.started.append((line.number, line.moment))
+
+    @property
+    def engine_of_frames(self) -> str | None:
+        """The engine whose files most frames are in: a traceback alone may be all that a log holds."""
+        found = Counter(
+            match[1] for frame in self.frames if (match := _PACKAGE.search(frame.text)) is not None
+        )
+        return _PACKAGES[found.most_common(1)[0][0]] if found else None
 
     def _clocks(self, line: LogLine) -> None:
         if line.role == "kernel":

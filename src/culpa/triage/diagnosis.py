@@ -82,7 +82,7 @@ def diagnose(
         incident.symptom, root.text if root else "", judged, kernel_seen=context.kernel_lines > 0
     )
     configuration = context.configuration.values()
-    engine = context.configuration.engine or _ENGINES.get(dialect)
+    engine = context.configuration.engine or _ENGINES.get(dialect) or context.engine_of_frames
     own = [one for one in judged if not one.stale]
     issues = _issues(incident, event, events, context, engine, own, hardware=verdict.blame == "hardware")
     confidence, reasons = _confidence(incident, event, told)

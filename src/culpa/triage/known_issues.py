@@ -144,7 +144,7 @@ def matching(evidence: Evidence) -> tuple[KnownIssue, ...]:
             continue
         differs, unknown = _reach(rule.issue, evidence)
         if not differs and not unknown:
-            fits.append(_known(rule.issue, True, f"{seen}{_fitting(rule.issue)}", ()))
+            fits.append(_known(rule.issue, True, f"{seen}{_fitting(rule.issue, evidence)}", ()))
         elif _is_near(rule.issue, differs, unknown):
             said = (*differs, *(f"{name} is not shown by this log" for name in unknown))
             near.append((2 * len(differs) + len(unknown), _known(rule.issue, False, seen, said)))
@@ -252,8 +252,13 @@ def _worded(value: Value | tuple[Value, ...]) -> str:
     return re.sub(r"\(\?i\)|[\\^$?]", "", text[1:]) if text.startswith("~") else text
 
 
-def _fitting(issue: _Issue) -> str:
-    named = [_SENTENCES.get(name, name) for name in issue.when]
+def _fitting(issue: _Issue, evidence: Evidence) -> str:
+    """What of the conditions is met, and what the log leaves open."""
+    shown = [
+        _SENTENCES.get(name, name) for name in issue.when if evidence.configuration.get(name) is not None
+    ]
+    left = [_SENTENCES.get(name, name) for name in issue.when if evidence.configuration.get(name) is None]
     if issue.versions:
-        named.append(f"release {issue.versions}")
-    return f"; reachable here: {', '.join(named)}" if named else ""
+        (shown if evidence.version else left).append(f"release {issue.versions}")
+    words = f"; reachable here: {', '.join(shown)}" if shown else ""
+    return f"{words}; left open by this log: {', '.join(left)}" if left else words

@@ -60,6 +60,11 @@ def judge_fault(symptom: str, text: str, xids: Sequence[JudgedXid], *, kernel_se
             "the text speaks of memory that fails, but no Xid agrees; software has produced this text too",
         )
     if symptom in _MEMORY_FAULT:
+        if symptom == "cuda_launch_failure" and not own and not kernel_seen:
+            return Verdict(
+                "unknown",
+                "mostly a kernel at fault, but a failing GPU gives this text too: no kernel log was there to read",
+            )
         return _memory_fault(own, kernel_seen)
     if symptom == "nccl_error":
         if "/dev/shm" in text or "shmutils" in text:

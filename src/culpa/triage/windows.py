@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 _AROUND = timedelta(minutes=5)
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)(?:[.,]\d{1,9})?\s?(Z|[+-]\d\d:?\d\d)?", re.ASCII)
 _VLLM = re.compile(r"^(\d\d)-(\d\d) (\d\d:\d\d:\d\d)$", re.ASCII)
+_GLOG = re.compile(r"^[A-Z]?(\d\d)(\d\d) (\d\d:\d\d:\d\d)(?:\.\d{1,9})?$", re.ASCII)
 _AMERICAN = re.compile(r"^(\d\d)/(\d\d)/(\d{4})-(\d\d:\d\d:\d\d)$", re.ASCII)
 _SYSLOG = re.compile(
     r"^(?:[A-Z][a-z]{2} )?([A-Z][a-z]{2}) {1,2}(\d{1,2}) (\d\d:\d\d:\d\d)(?: (\d{4}))?$", re.ASCII
@@ -27,6 +28,8 @@ def window(time: str | None) -> tuple[str, str] | None:
     ('$(date +%Y)-07-15 20:56:02', '$(date +%Y)-07-15 21:06:02')
     >>> window("2026-07-15T15:33:47.500000001Z")
     ('2026-07-15 15:28:47 UTC', '2026-07-15 15:38:47 UTC')
+    >>> window("1103 23:14:03.342459398")
+    ('$(date +%Y)-11-03 23:09:03', '$(date +%Y)-11-03 23:19:03')
     """
     moment, year_known, zone = _moment(time or "")
     if moment is None:
@@ -45,7 +48,7 @@ def _moment(text: str) -> tuple[datetime | None, bool, str]:
             if offset is None:
                 return moment, True, ""
             return moment.replace(tzinfo=None) - offset, True, " UTC"
-        if match := _VLLM.match(text):
+        if match := _VLLM.match(text) or _GLOG.match(text):
             return datetime.fromisoformat(f"{_SOME_YEAR}-{match[1]}-{match[2]}T{match[3]}"), False, ""
         if match := _AMERICAN.match(text):
             return datetime.fromisoformat(f"{match[3]}-{match[1]}-{match[2]}T{match[4]}"), True, ""

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from culpa.triage.events import Event
+from culpa.triage.events import Event, Weight
 from culpa.triage.exits import evidence_after_exit
 from culpa.triage.place import Speaker
 from culpa.triage.windows import kernel_log
@@ -24,6 +24,17 @@ def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker:
         return ("NCCL's own words: run with NCCL_DEBUG=INFO, the reason is in an NCCL WARN line",)
     if symptom == "cublas_error":
         return (f"an earlier CUDA error, in the logs of all ranks: this may only follow it{when}", kernel)
+    if (
+        symptom in ("error_exit", "startup_error")
+        and root.weight is Weight.ERROR_LINE
+        and root.exception is None
+    ):
+        return (
+            f"what stands before and after this line{when}, in the logs of all processes: it is of no known class",
+        )
+    if symptom in ("cuda_launch_failure", "gpu_hw_ecc") and root.kind != "kernel" and not clues:
+        # A GPU that is lost or failing looks the same from within the process.
+        return (kernel, "the state of the GPUs: nvidia-smi -q -d ECC,ROW_REMAPPER")
     if symptom == "device_side_assert" and "Assertion" not in root.text:
         return ("the kernel's own assertion line, which stands on standard error before the exception",)
     return ()

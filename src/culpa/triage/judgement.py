@@ -88,7 +88,7 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
         weaker = [event for event in weaker if not event.before_ready]
     early = [event for event in weaker if event.before_ready and event.weight >= Weight.EXCEPTION]
     if fatal or early:
-        return in_order([*fatal, *early])[0]
+        return _printed_by_gpu(in_order([*fatal, *early]))
     symptoms = [
         event
         for event in events
@@ -100,10 +100,43 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
         weaker = [event for event in weaker if event.symptom not in _UNCLASSIFIED]
     if crashed:  # nor does a thing that only a warning speaks of
         weaker = [event for event in weaker if event.weight > Weight.REMARK]
+    weaker = _before_the_news(weaker, events)
     if weaker:
         strongest = max(event.weight for event in weaker)
         return _burst(in_order([event for event in weaker if event.weight == strongest]))
     return None
+
+
+def _printed_by_gpu(ordered: Sequence[Event]) -> Event:
+    """The first event; of an assertion inside a kernel the GPU's own line, which carries neither time nor process and
+    so stands anywhere."""
+    first = ordered[0]
+    if first.symptom != "device_side_assert":
+        return first
+    return next(
+        (event for event in ordered if event.symptom == first.symptom and "Assertion `" in event.text), first
+    )
+
+
+def _before_the_news(weaker: Sequence[Event], events: Sequence[Event]) -> list[Event]:
+    """Without the lines of no known class that come after the news that a process is dead or dying: they complain of
+    it, or are the torn beginning of its traceback."""
+    news = [
+        event
+        for event in events
+        if event.role in ("consequence", "header") and event.symptom in ("engine_dead", "silent_death")
+    ]
+    if not news or not weaker:
+        return list(weaker)
+    position = {id(event): index for index, event in enumerate(in_order([*weaker, *news]))}
+    first = min(position[id(event)] for event in news)
+    return [
+        event
+        for event in weaker
+        if position[id(event)] < first
+        or event.weight > Weight.ERROR_LINE
+        or event.symptom not in _UNCLASSIFIED
+    ]
 
 
 def _survived(events: Sequence[Event], facts: Facts, *, request_failed: bool) -> Event | None:

@@ -85,6 +85,10 @@ class _Found:
     def take(self, rule: PrefixRule, match: re.Match[str]) -> None:
         """Learn from a prefix."""
         found = match.groupdict()
+        if rule.role == "kernel" or found.get("unit") == "kernel":
+            self.stamp = self.stamp_text = (
+                None  # the kernel's own clock tells of the event, a collector's of its print
+            )
         self.role = rule.role or self.role
         if rule.engine != "any":
             self.engine = rule.engine
@@ -167,9 +171,6 @@ class LineParser:
         Never raises for any text."""
         # The blank at the end of a part of a line belongs to the line.
         for text in segments(raw, keep_end=_PART in raw[:_PART_WITHIN]):
-            if _SECTION.match(text):
-                self.section += 1
-                continue
             yield from self._parse(number, text, _Found(), 0)
 
     def flush(self) -> Iterator[LogLine]:
@@ -211,6 +212,9 @@ class LineParser:
                     self._keep_part(number, match["stream"], text, found)
                     return
                 number, text = self._with_part(match["stream"], number, text)
+        if text.startswith("==> ") and _SECTION.match(text):
+            self.section += 1
+            return
         if "x across cluster]" in text and (again := _REPEATED.search(text)):
             text, found.repeated = text[: again.start()], int(again[1])
         if TRACEBACK in text:

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 #: Narrower terminals and wider forms do not occur; a natural line seldom fills either.
 _NARROWEST, _WIDEST = 40, 400
-#: So many full lines that break off inside a word are no accident.
+#: So many full lines that go on below are no accident.
 _FEWEST = 3
 #: More pieces than this are no line of a log that was wrapped.
 _MAX_PIECES = 256
@@ -17,7 +17,7 @@ def paste_width(lines: Iterable[str], starts_record: StartsRecord) -> int | None
     """The width at which the lines were wrapped, or None if they were not.
 
     Evidence: no line is longer, several are exactly as long, what follows these does not begin as lines begin, and
-    many of them break off inside a word. `starts_record` says whether a text begins as a log line does.
+    many of them break off without a blank. `starts_record` says whether a text begins as a log line does.
     """
     texts = [line.rstrip("\r") for line in lines]
     width = max((len(text) for text in texts), default=0)
@@ -27,9 +27,9 @@ def paste_width(lines: Iterable[str], starts_record: StartsRecord) -> int | None
     if len(seams) < _FEWEST:
         return None
     continued = [(text, after) for text, after in seams if _continues(text, after, starts_record)]
-    inside_words = sum(text[-1].isalnum() and after[0].isalnum() for text, after in continued)
+    broken_off = sum(not text[-1].isspace() and not after[0].isspace() for text, after in continued)
     begun = sum(starts_record(text) for text in texts)
-    if len(continued) < 0.8 * len(seams) or inside_words < max(2, 0.25 * len(seams)) or not begun:
+    if len(continued) < 0.8 * len(seams) or broken_off < max(2, 0.4 * len(seams)) or not begun:
         return None
     return width
 

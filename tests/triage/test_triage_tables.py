@@ -12,6 +12,7 @@ from culpa.triage.tables import DIALECTS, PrefixRule, SignatureRule, load_tables
 from culpa.triage.text import MAX_LINE
 
 GENERIC = load_tables("generic")
+ASCII = st.characters(codec="ascii")
 ADVERSARIES = [
     "a" * MAX_LINE,
     "a." * (MAX_LINE // 2),
@@ -53,10 +54,10 @@ def test_a_prefix_takes_something_away_and_is_the_first_to_do_so(rule: PrefixRul
 
 
 @given(st.data())
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_a_prefix_begins_with_the_characters_that_its_entry_names(data: st.DataObject) -> None:
     rule = data.draw(st.sampled_from(GENERIC.prefixes))
-    text = data.draw(st.from_regex(rule.regex).filter(str.isascii))  # digits of other scripts begin no line
+    text = data.draw(st.from_regex(rule.regex, alphabet=ASCII))  # digits of other scripts begin no line
     assert rule.starts.match(text)
     assert rule in GENERIC.prefixes_of(text)
 

@@ -22,6 +22,10 @@ from culpa.search import Strategy
 
 MODULE = "culpa_lab"
 TABLE = Path("faults") / "table.toml"
+# The reference engine is quick: a hang need not be waited for as long as a large model's first step.
+_START_SECONDS = 90.0
+_STALL_SECONDS = 10.0
+_REQUEST_SECONDS = 90.0
 
 
 class BadFault(ValueError):
@@ -78,6 +82,9 @@ def asked(fault: KnownFault, options: IsolateOptions, *, with_arms: bool = True)
     """What `culpa isolate` is asked for this fault; without its arms nothing is run but what the search wants."""
     options = replace(
         options,
+        start_timeout=_START_SECONDS,
+        stall_timeout=_STALL_SECONDS,
+        request_timeout=_REQUEST_SECONDS,
         probes=options.probes or fault.probes,
         probe_tokens=fault.probe_tokens if options.probe_tokens is None else options.probe_tokens,
     )

@@ -1,10 +1,11 @@
 """`python -m culpa_lab.construct --out DIR` writes the shipped model's files."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """Write the files and say where."""
     parser = argparse.ArgumentParser(
         prog="python -m culpa_lab.construct", description="Write the reference model: weights made by hand."
@@ -12,7 +13,7 @@ def main() -> int:
     parser.add_argument(
         "--out", type=Path, required=True, metavar="DIR", help="folder, made if it is not there"
     )
-    folder: Path = parser.parse_args().out
+    folder: Path = parser.parse_args(arguments).out
     from culpa_lab.construct.assemble import build
 
     try:

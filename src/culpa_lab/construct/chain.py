@@ -22,9 +22,11 @@ from culpa_lab.construct.registers import (
     DIGEST,
     FACT,
     FIRST,
+    FREQUENCIES,
     GATE,
     IDX,
     INDEX,
+    INDICES,
     NOT_ANCHOR,
     ORDINALS,
     PULSE,
@@ -38,6 +40,7 @@ from culpa_lab.construct.registers import (
     at,
     const,
     index_code,
+    is_index,
     no,
 )  # fmt: skip
 from culpa_lab.construct.vocabulary import CLASS_BITS, EOS_CLASS
@@ -100,6 +103,7 @@ def sources() -> Neurons:
     down = unit(PULSE)
     down[IDX : IDX + INDEX] = index_code(-1)
     mlp.put([at(RECORD), no(VALID), no(START)], down)
+    mlp.put([at(RECORD), is_index(INDICES - 1)], unit(PULSE))
     return mlp
 
 
@@ -127,8 +131,8 @@ def copying() -> Attention:
     """
     attention = matching(AGREED, digest_scale=1 / 4)
     turn = np.zeros((INDEX, INDEX))
-    for pair, frequency in enumerate((1, 5)):
-        angle = -2 * np.pi * frequency / 24
+    for pair, frequency in enumerate(FREQUENCIES):
+        angle = -2 * np.pi * frequency / INDICES
         first = 2 * pair
         turn[first, first] = turn[first + 1, first + 1] = np.cos(angle)
         turn[first, first + 1], turn[first + 1, first] = -np.sin(angle), np.sin(angle)

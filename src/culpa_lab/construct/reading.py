@@ -59,6 +59,7 @@ from culpa_lab.construct.vocabulary import (
 _ON = 20.0
 """silu(20) is 20 within 5e-8, silu(-20) is 0."""
 _LARGE = 2000.0
+_EACH = 1152.0
 """A constant channel so much larger than the others that the read's norm does not depend on them."""
 
 IS, ASK = is_class(class_of("is")), is_class(class_of("?"))
@@ -153,23 +154,21 @@ def patterns() -> Neurons:
 def slots() -> DeltaNet:
     """Layer 1: two cells that keep flags until they are written again: within a key, and asked or answering.
 
-    All other tokens write the constant into a third cell; a read adds up all three.
+    All other tokens write into a third cell; a read adds up all three. Each write brings the same constant, and the
+    first token's goes into all cells, so that reads have the same length from the start.
     """
     net = DeltaNet()
     answer = at(ANSWER) + at(FULL_QUESTION)
     key, turn = at(KEY_START) + at(TERM_1), at(QUESTION) + answer + at(RESET)
     net.q[:3] = const(_ON)
-    net.k[:3] = np.stack([switch(key), switch(turn), switch(const(1) - key - turn)])
+    net.k[:3] = np.stack([switch(key + at(FIRST)), switch(turn + at(FIRST)), switch(const(1) - key - turn)])
     net.strength = const(16)
-    flags = (
-        (IN_KEY, at(KEY_START)),
-        (ASKED, at(QUESTION) + answer),
-        (ANSWERING, answer),
-    )
+    flags = ((IN_KEY, at(KEY_START)), (ASKED, at(QUESTION) + answer), (ANSWERING, answer))
     for channel, (register, form) in enumerate(flags):
         net.v[channel] = switch(form)
-        net.read_into(channel, unit(register), _ON / _LARGE)
-    net.v[len(flags)] = switch(const(1) - key - turn) * (_LARGE / _ON)
+        net.read_into(channel, unit(register), _ON / (3 * _EACH))
+    # The first token's write is shared by the three cells.
+    net.v[len(flags)] = const(_EACH) + at(FIRST) * (_EACH * (np.sqrt(3) - 1))
     return net
 
 

@@ -19,6 +19,9 @@ CONSTANT: Final = 64.0
 ORDINALS: Final = 14
 DIGEST: Final = 8
 INDEX: Final = 4
+INDICES: Final = 22
+"""Indices of an answer's tokens: 0 to 20, and the last, which is also -1, for none."""
+FREQUENCIES: Final = (1, 5)
 
 ONE = 0
 TOKEN = 1  # nine class bits and the space bit, ±1; later what the token contributes to an answer
@@ -78,8 +81,8 @@ def in_block(number: int) -> Form:
 
 
 def index_code(index: int) -> npt.NDArray[np.float64]:
-    """Two phases that tell 24 indices apart; other indices overlap by 0.62 of the full square length, 2."""
-    angles = np.array([1, 5]) * (2 * np.pi * index / 24)
+    """Two phases that tell 22 indices apart: two indices overlap by at most 0.63 of the square length, 2."""
+    angles = np.array(FREQUENCIES) * (2 * np.pi * index / INDICES)
     return np.stack([np.cos(angles), np.sin(angles)], axis=1).ravel()
 
 
@@ -87,4 +90,4 @@ def is_index(index: int) -> Form:
     """1 at that index, 0 or less at all others and without one."""
     form = np.zeros(HIDDEN)
     form[IDX : IDX + INDEX] = index_code(index) / 2
-    return (form - const(0.62)) / 0.38
+    return (form - const(0.64)) / 0.36

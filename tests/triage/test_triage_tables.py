@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from culpa.triage import facts, last_words, levels, lines, normal, reader, text, tracebacks, wrappers
 from culpa.triage.tables import DIALECTS, PrefixRule, SignatureRule, load_tables
 from culpa.triage.text import MAX_LINE
 
@@ -27,6 +28,10 @@ ADVERSARIES = [
     "Assertion `" * (MAX_LINE // 11),
     "KeyError: '" * (MAX_LINE // 11),
     "CUDA runtime error in " * (MAX_LINE // 22),
+    "output: 'abcabcabcabcabcabc " * (MAX_LINE // 28),
+    'Traceback (most recent call last): File "' * (MAX_LINE // 42),
+    "shard-manager{rank=0}: " * (MAX_LINE // 23),
+    "failure detected by watchdog at work sequence id: 1 " * (MAX_LINE // 52),
 ]
 
 
@@ -67,12 +72,28 @@ def test_every_dialect_knows_when_its_engine_serves(dialect: str) -> None:
     assert load_tables(dialect).says_ready("Application startup complete.")
 
 
-@pytest.mark.parametrize("line", ADVERSARIES, ids=lambda line: str(line)[:12])
+def expressions() -> list[re.Pattern[str]]:
+    """Every expression that a line meets on its way: those of the tables and those of the code."""
+    found = [rule.regex for rule in GENERIC.prefixes] + [rule.regex for rule in GENERIC.signatures]
+    found += [rule.suffix for rule in GENERIC.prefixes if rule.suffix is not None]
+    found += GENERIC.ready
+    for module in (facts, last_words, levels, lines, reader, text, tracebacks, wrappers):
+        found += [value for value in vars(module).values() if isinstance(value, re.Pattern)]
+    return found + [pattern for pattern, _ in normal._STEPS]
+
+
+def hostile_lines() -> Iterator[str]:
+    """Lines as long as they get, of what expressions look for, over and over."""
+    yield from ADVERSARIES
+    samples = [sample for prefix in GENERIC.prefixes for sample in prefix.samples]
+    samples += [sample for signature in GENERIC.signatures for sample in signature.samples]
+    for sample in samples[::7]:
+        yield (sample * (MAX_LINE // len(sample) + 1))[:MAX_LINE]
+
+
+@pytest.mark.parametrize("line", list(hostile_lines()), ids=lambda line: str(line)[:12])
 def test_no_expression_is_superlinear(line: str) -> None:
-    patterns: list[re.Pattern[str]] = [rule.regex for rule in GENERIC.prefixes]
-    patterns += [rule.regex for rule in GENERIC.signatures]
-    patterns += GENERIC.ready
-    for pattern in patterns:
-        start = time.perf_counter()
+    for pattern in expressions():
+        start = time.process_time()
         pattern.search(line)
-        assert time.perf_counter() - start < 0.25, pattern.pattern
+        assert time.process_time() - start < 0.5, pattern.pattern

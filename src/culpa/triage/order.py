@@ -171,14 +171,19 @@ def _boot(
         there, uptime = axis[e], events[k].moment.uptime
         if there is not None and uptime is not None:
             return there - uptime - 0.5
-    telling = [
+    telling = sorted(
         uptime
         for index in uptimes
         if events[index].role in ("cause", "clue") and (uptime := events[index].moment.uptime) is not None
-    ]
+    )
     if first is None or not telling:
         return None
-    return first - min(telling) - 0.5
+    begun = telling[-1]  # what the kernel said last without a pause is taken for this failure
+    for uptime in reversed(telling):
+        if begun - uptime > _SLACK:
+            break
+        begun = uptime
+    return first - begun - 0.5
 
 
 def apart(first: Moment, second: Moment) -> tuple[float, float] | None:

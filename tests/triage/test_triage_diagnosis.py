@@ -172,6 +172,46 @@ def test_the_process_that_a_gsp_time_out_names_is_no_suspect() -> None:
     assert found.first_failed_rank is None
 
 
+PAGE_FAULT = (
+    "[14328.198504] NVRM: Xid (PCI:0000:0a:00): 31, pid=7302, name=VLLM::Worker_TP, Ch 00000010, intr 00000000. MMU "
+    "Fault: ENGINE CE2 HUBCLIENT_CE0 faulted @ 0x7f29_5b8c9000. Fault is of type FAULT_PDE ACCESS_TYPE_VIRT_READ"
+)
+HALT = "NVRM: Xid (PCI:0000:0a:00): 62, pid='<unknown>', name=<unknown>, 2023b230 20238a3a 2023e8b6"
+OWN_WORDS = (
+    "(Worker_TP1 pid=7302) ERROR 07-15 21:01:02 [multiproc_executor.py:871] torch.AcceleratorError: CUDA error: an "
+    "illegal memory access was encountered"
+)
+
+
+def test_a_gpu_that_halts_after_a_page_fault_only_follows() -> None:
+    found = incident(PAGE_FAULT, f"[14370.687545] {HALT}", OWN_WORDS)
+    assert (found.symptom, found.diagnosis and found.diagnosis.verdict.blame) == (
+        "cuda_illegal_access",
+        "software",
+    )
+    assert found.root is not None
+    assert found.root.line == 1
+
+
+@pytest.mark.parametrize("lines", [(f"[14370.687545] {HALT}", OWN_WORDS), (PAGE_FAULT, f"[14370.687545] {HALT}"),
+                                   (PAGE_FAULT, f"[94370.687545] {HALT}", OWN_WORDS)])  # fmt: skip
+def test_a_gpu_that_halts_by_itself_or_is_all_that_is_seen_is_the_failure(lines: tuple[str, ...]) -> None:
+    assert incident(*lines).symptom == "gpu_hw_lost"
+
+
+@pytest.mark.parametrize(
+    ("code", "blame"), [(149, "link"), (79, "hardware"), (119, "driver"), (13, "software")]
+)
+def test_the_driver_may_name_a_cause_that_the_log_has_lost(code: int, blame: str) -> None:
+    found = diagnosis(
+        f"[7.5] NVRM: Xid (PCI:0000:0a:00): 45, pid=7302, name=python3, Ch 00000001 caused by previous Xid {code}",
+        OWN_WORDS,
+    )
+    assert found.verdict.blame == blame
+    assert found.gpu is not None
+    assert found.gpu.pci_bus == "0000:0a:00.0"
+
+
 def test_text_of_failing_memory_without_an_xid_leaves_it_open() -> None:
     verdict = diagnosis(
         CRASH.replace("an illegal memory access was encountered", "uncorrectable ECC error encountered")

@@ -16,7 +16,7 @@ from culpa.triage.order import in_order
 from culpa.triage.place import rank_name
 from culpa.triage.verdict import judge_fault
 from culpa.triage.xid_catalogue import xid_catalogue
-from culpa.triage.xid_judgement import JudgedXid, is_older, judge_xids
+from culpa.triage.xid_judgement import HALTED, JudgedXid, is_older, judge_xids
 from culpa.triage.xids import describe, one_bad_launch
 
 _ENGINES = {"vllm": "vllm", "llamacpp": "llama.cpp"}
@@ -32,12 +32,16 @@ _FRAMES_ABOVE = 400
 
 
 def without_stale(events: Sequence[Event], facts: Facts, context: Context) -> list[Event]:
-    """The events without those kernel messages that belong to something older: they must not become a root."""
+    """The events without those kernel messages that belong to something older, or that only follow the engine's own
+    fault: they must not become a root."""
     if not any(event.kind == "kernel" for event in events):
         return list(events)
     failed = _first_own(events)
     moment, line = (failed.moment, failed.line) if failed is not None else (NO_MOMENT, None)
-    judged = {one.xid.line: one.stale for one in judge_xids(context, moment, line, facts.pids)}
+    judged = {
+        one.xid.line: one.stale or (failed is not None and one.teardown and one.xid.code in HALTED)
+        for one in judge_xids(context, moment, line, facts.pids)
+    }
 
     def stale(event: Event) -> bool:
         if event.kind != "kernel" or event.line in judged:

@@ -40,6 +40,8 @@ def place_gpu(
         return _gpu(context, context.lost_bus, "the driver names it as lost")
     by_table, table_why = _by_tables(context, pids, ranks, only_tensor_parallel=only_tensor_parallel)
     by_kernel, kernel_why = _by_kernel(faults, pids) if symptom in _ON_A_GPU else (None, "")
+    if by_kernel is None and symptom in _ON_A_GPU:
+        by_kernel, kernel_why = _by_kernel([xid for xid in own if xid.pid in pids], pids)
     if by_kernel is not None and by_table is not None and by_kernel != by_table:
         return None
     if by_kernel is not None:

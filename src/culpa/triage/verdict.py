@@ -54,6 +54,8 @@ def judge_fault(symptom: str, text: str, xids: Sequence[JudgedXid], *, kernel_se
     fatal_links = [xid for xid in kinds["link"] if xid.severity in (None, "Fatal")]
     if fatal_links and symptom in _MEMORY_FAULT | _HANG | {"nccl_error"}:
         return Verdict("link", _named(fatal_links))
+    if (hidden := _hidden(xids)) is not None:
+        return hidden
     if "uncorrectable ECC" in text:
         return Verdict(
             "unknown",
@@ -65,7 +67,7 @@ def judge_fault(symptom: str, text: str, xids: Sequence[JudgedXid], *, kernel_se
                 "unknown",
                 "mostly a kernel at fault, but a failing GPU gives this text too: no kernel log was there to read",
             )
-        return _memory_fault(own, kernel_seen)
+        return _memory_fault(own, xids, kernel_seen)
     if symptom == "nccl_error":
         if "/dev/shm" in text or "shmutils" in text:
             return Verdict("configuration", "shared memory is too small for NCCL")
@@ -77,7 +79,26 @@ def judge_fault(symptom: str, text: str, xids: Sequence[JudgedXid], *, kernel_se
     return Verdict(*found) if found is not None else Verdict("unknown", "the text alone does not tell")
 
 
-def _memory_fault(own: Sequence[Xid], kernel_seen: bool) -> Verdict:
+def _hidden(xids: Sequence[JudgedXid]) -> Verdict | None:
+    """The verdict by a code that only the driver's later messages name as what came before them."""
+    here = {judged.xid.code for judged in xids}
+    for judged in xids:
+        code = judged.xid.caused_by
+        meaning = xid_catalogue().get(code) if code is not None and code not in here else None
+        if meaning is None or judged.stale:
+            continue
+        why = f"Xid {judged.xid.code} on {judged.xid.pci_bus} names Xid {code} as its cause ({meaning.meaning}); "
+        why += "that message itself is not in this log"
+        if meaning.cause == "link":
+            return Verdict("link", why)
+        if meaning.cause == "hardware":
+            return Verdict("hardware", why)
+        if meaning.cause == "driver":
+            return Verdict("driver", why)
+    return None
+
+
+def _memory_fault(own: Sequence[Xid], xids: Sequence[JudgedXid], kernel_seen: bool) -> Verdict:
     faults = [xid for xid in own if xid.code in (13, 31)]
     if not faults:
         why = (
@@ -87,8 +108,9 @@ def _memory_fault(own: Sequence[Xid], kernel_seen: bool) -> Verdict:
         )
         return Verdict("software", f"a kernel used memory that it must not: {why}")
     reasons = [
-        f"Xid {', '.join(str(code) for code in sorted({xid.code for xid in faults}))} without one of failing parts"
+        f"Xid {', '.join(str(code) for code in sorted({xid.code for xid in faults}))} and no failing part before it"
     ]
+    reasons += [judged.why for judged in xids if judged.teardown and _cause(judged.xid) == "hardware"][:1]
     fault = next((xid for xid in faults if xid.fault is not None), None)
     if fault is not None:
         reasons.append(describe(fault))

@@ -16,6 +16,8 @@ _REACH_SECONDS = 3600.0
 _AT_ONCE_SECONDS = 300.0
 #: How long after the failure its own teardown may take.
 _AFTERWARDS_SECONDS = 900.0
+#: The GPU's microcontroller has halted: by itself, or after a fault of what ran there.
+HALTED = frozenset({61, 62})
 #: Programs that are no serving engine: what they did to a GPU is their own.
 _OTHER_PROGRAMS = re.compile(
     r"^(?:Xorg|Xwayland|gnome-shell|kwin_|plasmashell|firefox|chrom|code$|steam|blender|ffmpeg|obs$|nvidia-settings)"
@@ -46,17 +48,34 @@ def judge_xids(
     messages from one another decide.
     """
     newest = _newest_own(context.xids, pids)
-    judged = []
+    judged: list[JudgedXid] = []
     for xid in context.xids:
         why = _stale(xid, context, failed, failed_line, pids, newest)
         meaning = xid_catalogue().get(xid.code)
         teardown = meaning is not None and meaning.role == "teardown"
+        if not why and (first := _followed(xid, judged)) is not None:
+            followed = f"Xid {xid.code} only follows Xid {first.code} on the same GPU"
+            judged.append(JudgedXid(xid, False, True, followed))
+            continue
         if not why and teardown:
             shown = "it only says that the process's channels are cleared" if xid.code != 154 else ""
             judged.append(JudgedXid(xid, False, True, shown or "it only says what the GPU now needs"))
         else:
             judged.append(JudgedXid(xid, bool(why), teardown, why or _belongs(xid, pids)))
     return tuple(judged)
+
+
+def _followed(xid: Xid, before: Sequence[JudgedXid]) -> Xid | None:
+    """The fault of an application after which the GPU's microcontroller halted; None if it halted by itself."""
+    if xid.code not in HALTED:
+        return None
+    for other in reversed(before):
+        if other.stale or other.xid.pci_bus != xid.pci_bus or other.xid.code not in (13, 31):
+            continue
+        distance = apart(other.xid.moment, xid.moment)
+        if distance is None or abs(distance[0]) <= _AT_ONCE_SECONDS:
+            return other.xid
+    return None
 
 
 def is_older(moment: Moment, context: Context, failed: Moment, failed_line: int | None) -> bool:

@@ -61,12 +61,16 @@ class SmException:
     sm: int | None
 
 
+_CAUSED = re.compile(r"caused by previous Xid (\d{1,4})\b", re.ASCII)
+
+
 @dataclass(frozen=True, slots=True)
 class Xid:
     """One message. `pci_bus` is domain:bus:device.function in lower case, `pid` that of the host.
 
     `esr` are the exception registers of an Xid 13 as printed, `recovery` what an Xid 154 asks for, `unit`,
-    `severity` and `link` those of NVLink's codes 144 to 150.
+    `severity` and `link` those of NVLink's codes 144 to 150; `caused_by` is the code that the driver names
+    as the cause.
     """
 
     line: int
@@ -85,6 +89,7 @@ class Xid:
     unit: str | None = None
     severity: str | None = None
     link: int | None = None
+    caused_by: int | None = None
 
 
 def bus_address(text: str) -> str | None:
@@ -128,6 +133,7 @@ def parse_xid(
     warp = _WARP.search(rest) if code == 13 else None
     recovery = _RECOVERY.search(rest) if code == 154 else None
     gsp = _GSP.search(rest) if code in (119, 120) else None
+    caused = _CAUSED.search(rest)
     nvlink = _NVLINK.match(rest) if 144 <= code <= 150 else None
     return Xid(
         line=line,
@@ -158,6 +164,7 @@ def parse_xid(
         unit=nvlink["unit"] if nvlink else None,
         severity=nvlink["severity"] if nvlink else None,
         link=int(nvlink["link"]) if nvlink else None,
+        caused_by=int(caused[1]) if caused else None,
     )
 
 
@@ -196,4 +203,6 @@ def describe(xid: Xid) -> str:
         return f"no answer for {xid.gsp_seconds} s; the process that it names only asked"
     if xid.unit is not None:
         return f"{xid.unit}, {(xid.severity or '').lower()}, link {xid.link}"
+    if xid.caused_by is not None:
+        return f"the driver says that Xid {xid.caused_by} caused it"
     return ""

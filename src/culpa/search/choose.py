@@ -6,10 +6,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from culpa.search.evidence import Evidence
-from culpa.search.hypotheses import NEVER, Floats, Masks
+from culpa.search.hypotheses import NEVER, Floats, Indices, Masks
 from culpa.search.posterior import Posterior, own_rate
 
-_KEPT = 3000  # hypotheses that the choice looks at, the weightiest first; the rest hold next to no weight
+KEPT = 3000  # hypotheses that the choice looks at: all where there are no more, else a weighted sample
 _DENSITIES = (0.35, 0.5, 0.65, 0.8, 0.9)
 _PER_DENSITY = 30
 _CLIMBERS = 6
@@ -32,19 +32,48 @@ def entropy(rate: Floats) -> Floats:
     return np.asarray(-inside * np.log2(inside) - (1.0 - inside) * np.log2(1.0 - inside))
 
 
+def sampled(weight: Floats, most: int = KEPT) -> tuple[Indices, Floats, float]:
+    """At most about `most` places of a weight vector that stand for all of it, their weights, and the error.
+
+    Where no more than `most` weights count, all of them are taken and the error is 0. Else every weight above
+    a threshold is kept as it is, and the others are drawn in equal strata with a chance that is proportional to
+    their weight, so that sums over the sample are unbiased (threshold sampling: Duffield, Lund, Thorup, "Priority
+    sampling for estimation of arbitrary subset sums", 2007). The error is the largest standard error that the
+    estimated share of any subset can have, as if the draws were independent; strata only make it smaller.
+    """
+    places = np.flatnonzero(weight > 0.0)
+    if places.size <= most:
+        return places, weight[places], 0.0
+    light = np.ones(places.size, dtype=np.bool_)
+    while True:
+        mass = weight[places[light]]
+        draws = most - (places.size - mass.size)
+        threshold = float(mass.sum()) / draws
+        if not (mass >= threshold).any():
+            break
+        light &= weight[places] < threshold
+    edges = np.cumsum(mass) / threshold
+    # The same draw for the same weights: a resumed search chooses as the uninterrupted one did.
+    spots = np.arange(draws) + np.random.default_rng(draws).random(draws)
+    hit, times = np.unique(np.searchsorted(edges, spots[spots < edges[-1]]), return_counts=True)
+    kept = np.concatenate([places[~light], places[light][hit]])
+    weights = np.concatenate([weight[places[~light]], threshold * times])
+    order = np.argsort(kept)
+    total = float(weight.sum())
+    return kept[order], weights[order], float(mass.sum()) / total * 0.5 / float(np.sqrt(draws))
+
+
 class Predictor:
-    """Predicts outcomes from a posterior, and the information that each would give."""
+    """Predicts outcomes from a posterior, and the information that each would give.
+
+    `error` is the standard error of a predicted failure chance: 0 where all hypotheses are looked at.
+    """
 
     def __init__(self, posterior: Posterior, evidence: Evidence) -> None:
         self._evidence = evidence
-        weight = posterior.weight
-        if weight.size > _KEPT:
-            kept = np.argpartition(weight, weight.size - _KEPT)[-_KEPT:]
-            kept = np.sort(kept[weight[kept] > 0.0])
-        else:
-            kept = np.flatnonzero(weight > 0.0)
-        total = float(weight[kept].sum()) + posterior.misfit
-        self._weight = weight[kept] / total
+        kept, weight, self.error = sampled(posterior.weight)
+        total = float(weight.sum()) + posterior.misfit
+        self._weight = weight / total
         self._misfit = posterior.misfit / total
         self._first = posterior.hypotheses.first[kept]
         self._second = posterior.hypotheses.second[kept]

@@ -16,8 +16,8 @@ from culpa.search.wording import arm_name, listed, percent
 
 _CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are the best trials there are
 _WORTH_CONFIRMING = 0.03  # probability of a set from which on its confirming arms get a bonus
-_CONFIRMING_BITS = 0.8  # what a trial is worth that will be needed anyway if a set is right
-_NOTHING_LEFT = 8e-3  # bits below which no trial is worth its cost
+_CONFIRMING_BITS = 0.4  # what a trial is worth that will be needed anyway if a set is right
+_NOTHING_LEFT = 1e-4  # bits below which no trial is worth its cost; of a rare fault every trial tells little
 _HARDLY_TELLING = 0.15  # bits below which cheapness counts less and less
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4

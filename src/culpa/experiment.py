@@ -267,6 +267,10 @@ class Isolation:
             await self._step(step)
             if self._factors != known:
                 strategy = self._strategy()
+                continue
+            history = self.record.history(all_suspect(self._factors))
+            if history[-1].trial == self.record.last_id:
+                self.record.note_told(strategy.told(history))
 
     async def _step(self, step: Proposal) -> None:
         configuration = step.configuration
@@ -345,7 +349,7 @@ class Isolation:
         levels = Configuration.of(
             {factor.name: step.configuration[factor.name] for factor in self._reading.factors}
         )
-        number = self.record.next_id(self.elapsed)
+        number = self.record.next_id(self.elapsed, step.reason)
         self._observer.trial_started(
             TrialStarted(
                 number,

@@ -27,7 +27,7 @@ from culpa.model.plan import Plan, PlannedArm
 from culpa.model.redact import redact
 from culpa.probes import BadText, parse_question, parse_record
 from culpa.record import Record
-from culpa.search import Strategy
+from culpa.search import Strategy, threshold_trials
 from culpa.selection import check_names, parse_arm, request_names, select
 from culpa.session import Patience
 from culpa.start import SCRATCH
@@ -137,8 +137,20 @@ def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
         max_trials=setup.options.max_trials,
         max_seconds=setup.options.max_seconds,
         probes=Suite(replace(setup.options, probe_tokens=None)).names(),
-        notes=setup.reading.notes,
+        notes=(*setup.reading.notes, *_threshold_note(setup)),
         layout=setup.reading.layout,
+    )
+
+
+def _threshold_note(setup: Setup) -> tuple[str, ...]:
+    """Says beforehand that a threshold may be searched, and what bounds it."""
+    names, most = threshold_trials(setup.reading.factors)
+    if not names or not setup.options.thresholds:
+        return ()
+    which = names[0] if len(names) == 1 else f"one of {', '.join(names)}"
+    return (
+        f"if {which} is at fault, its threshold is searched afterwards, in up to {most} trials more, within "
+        "--max-time and --max-trials; --no-thresholds leaves that out",
     )
 
 

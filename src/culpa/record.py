@@ -11,6 +11,7 @@ from typing import Any
 from culpa.evidence import WRONG_OUTPUT
 from culpa.hunt import Sizes
 from culpa.model import Configuration, Observation, Outcome, Signature, Trial
+from culpa.model.told import Told
 from culpa.probes import Limits, Reference
 from culpa.store import BadRunFolder, Journal
 
@@ -51,6 +52,7 @@ class Record:
         self._references = TypeAdapter(Reference)
         self._signatures = TypeAdapter(Signature)
         self._sizes = TypeAdapter(Sizes)
+        self._told = TypeAdapter(Told)
         self.trials: dict[int, Trial] = {}
         self.limits: Limits | None = None
         self.sizes: Sizes | None = None
@@ -58,6 +60,8 @@ class Record:
         self.reference: Reference | None = None
         self.notes: list[str] = []
         self.dropped: set[str] = set()
+        self.reasons: dict[int, str] = {}
+        self.told: dict[int, Told] = {}
         self.seconds_before = 0.0
         self.last_id = 0
         for entry in entries:
@@ -92,14 +96,25 @@ class Record:
             self.notes.append(entry["text"])
         elif kind == "trial_started":
             self.last_id = max(self.last_id, int(entry["id"]))
+            self.reasons[int(entry["id"])] = str(entry.get("why", ""))
+        elif kind == "told":
+            told = self._told.validate_python(entry["told"])
+            self.told[told.trial] = told
         if "elapsed" in entry:
             self.seconds_before = float(entry["elapsed"])
 
-    def next_id(self, elapsed: float) -> int:
-        """Reserve the number of the next trial; numbers of trials that were cut off are not used again."""
+    def next_id(self, elapsed: float, why: str = "") -> int:
+        """Reserve the number of the next trial, and keep why it is run; numbers of trials that were cut off are
+        not used again."""
         self.last_id = max([self.last_id, *self.trials]) + 1
-        self._journal.append("trial_started", id=self.last_id, elapsed=round(elapsed, 3))
+        self.reasons[self.last_id] = why
+        self._journal.append("trial_started", id=self.last_id, elapsed=round(elapsed, 3), why=why)
         return self.last_id
+
+    def note_told(self, told: Told) -> None:
+        """Keep what a trial was expected to tell and what it told."""
+        self.told[told.trial] = told
+        self._journal.append("told", told=self._told.dump_python(told, mode="json"))
 
     def note_trial(self, trial: Trial, elapsed: float) -> None:
         """Keep a finished trial; a later entry with the same number replaces an earlier one."""

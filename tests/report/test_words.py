@@ -10,7 +10,7 @@ from tests.report.cases import incident, isolated
 
 from culpa.model import Count, Finding, Level, Member
 from culpa.report import words
-from culpa.report.rates import excluded_rate, rate_interval
+from culpa.search.exposure import excluded_rate, rate_interval
 
 
 @pytest.mark.parametrize(

@@ -170,7 +170,7 @@ def test_two_thresholds_that_meet_are_not_called_a_comparison() -> None:
 def test_an_exact_threshold_is_found_by_few_trials() -> None:
     factors = [Factor("seqs", "256", ("16",), numeric=True), *flat(5)]
     run = solve(factors, "seqs>=100 && f1")
-    assert run.purposes().count("threshold") <= 8
+    assert run.purposes().count("threshold") <= 8 + 3
     assert run.conclusion.findings[0].conditions[0].startswith("seqs: fails at 100 ")
     assert "passes at 99 " in run.conclusion.findings[0].conditions[0]
 
@@ -178,8 +178,35 @@ def test_an_exact_threshold_is_found_by_few_trials() -> None:
 def test_a_threshold_beyond_the_budget_is_an_interval() -> None:
     factors = [Factor("tokens", "1000000", ("16",), numeric=True), *flat(3)]
     run = solve(factors, "tokens>=70001")
-    assert run.purposes().count("threshold") == 8
-    assert "were not all tried" in run.conclusion.findings[0].conditions[0]
+    assert 8 <= run.purposes().count("threshold") <= 8 + 3
+    assert "where not all values were tried" in run.conclusion.findings[0].conditions[0]
+
+
+@pytest.mark.parametrize(
+    ("fault", "safe"),
+    [
+        ("seqs==64 && f1", ("1",)),
+        ("seqs>=40 && seqs<=64 && f1", ("16",)),
+        ("seqs==64 && f1", ("32", "256")),
+        ("(seqs==64 || seqs==56 || seqs<=50 && seqs>=48) && f1", ("1",)),
+    ],
+)
+def test_what_fails_in_the_middle_is_not_forced_into_a_threshold(fault: str, safe: tuple[str, ...]) -> None:
+    factors = [Factor("seqs", "64", safe, numeric=True), *flat(4)]
+    run = solve(factors, fault)
+    assert run.found == [{"seqs", "f1"}]
+    (sentence,) = [one for one in run.conclusion.findings[0].conditions if one.startswith("seqs: ")]
+    assert sentence.startswith("seqs: no threshold: it fails at ")
+    assert "64 (trial" in sentence
+
+
+def test_a_threshold_is_tested_beyond_the_users_value_too() -> None:
+    factors = [Factor("seqs", "64", ("1",), numeric=True), *flat(4)]
+    run = solve(factors, "seqs>=40 && f1")
+    values = {int(step.configuration["seqs"]) for step in run.proposals if step.purpose == "threshold"}
+    assert 128 in values
+    assert any(40 < value < 64 for value in values)
+    assert run.conclusion.findings[0].conditions[0].startswith("seqs: fails at 40 ")
 
 
 def test_no_value_below_the_minimum_is_tried() -> None:
@@ -355,3 +382,52 @@ def test_the_predicted_number_of_trials_is_about_right() -> None:
     runs = [len(solve(factors, fault, seed=3).history) for fault in ("f1", "f2 && f7", "f0 && f5 && f9")]
     predicted = Strategy(factors).expected_remaining([])
     assert 0.6 * sum(runs) / 3 < predicted < 1.5 * sum(runs) / 3
+
+
+def test_a_factor_that_hides_the_failure_is_masking_though_no_instrument() -> None:
+    run = solve(flat(7), "f1 && f2 && (!f3 || f5)")
+    assert run.found == [{"f1", "f2"}]
+    assert run.status("f3") == "masking"
+    assert "fails with it safe and all else as it was" in run.reason("f3")
+    assert {run.status(name) for name in ("f0", "f4", "f6")} == {"out"}
+
+
+def test_no_trial_is_spent_on_masking_where_nothing_passed_that_should_fail() -> None:
+    assert "masking" not in solve(flat(7), "f1 && f2").purposes()
+
+
+def test_a_rare_fault_is_not_given_up_while_trials_still_tell() -> None:
+    run = solve(flat(6), "f2", rate=0.1, seed=2)
+    assert run.conclusion.outcome is ExperimentOutcome.ISOLATED
+
+
+def test_a_flip_by_chance_accuses_nobody() -> None:
+    """Of an intermittent failure, cut off early, some change seems to flip the outcome; it is hardly ever at fault."""
+    for seed in range(6):
+        run = solve(flat(10), "f1 && f4", rate=0.3, seed=seed, max_trials=20)
+        assert all(finding.probability >= 0.05 for finding in run.conclusion.findings)
+
+
+def test_what_a_trial_told_is_what_was_expected_of_it_on_average() -> None:
+    factors = flat(7)
+    strategy, simulated = Strategy(factors), engine(factors, "f1 && f3")
+    history = list(search(strategy, simulated).history)[:4]
+    step = Strategy(factors).next(history)
+    assert isinstance(step, Proposal)
+    told = {
+        outcome: Strategy(factors).told([*history, Observation(step.configuration, outcome, step.purpose)])
+        for outcome in (Outcome.FAIL, Outcome.PASS)
+    }
+    failing = told[Outcome.FAIL].failing
+    assert failing is not None
+    mean = failing * told[Outcome.FAIL].told + (1.0 - failing) * told[Outcome.PASS].told
+    # The expectation takes each hypothesis at its mean rate; what was told also moves the rates themselves.
+    assert mean == pytest.approx(told[Outcome.FAIL].expected, abs=0.02)
+    assert told[Outcome.FAIL].before == told[Outcome.PASS].before
+
+
+def test_trials_that_say_nothing_told_nothing() -> None:
+    factors = flat(5)
+    history = [Observation(all_suspect(factors), Outcome.FAIL, "baseline")]
+    spoiled = Observation(all_suspect(factors).with_levels({"f1": "off"}), Outcome.OTHER)
+    assert Strategy(factors).told([*history, spoiled]).told == 0.0

@@ -16,6 +16,7 @@ from culpa.cli.layout import layout
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
 from culpa.cli.verify import verify
+from culpa.cli.why import why
 
 BAD_INPUT = 2
 INTERRUPTED = 130
@@ -35,6 +36,7 @@ app.command()(demo)
 app.command()(verify)
 app.command()(triage)
 app.command()(runs)
+app.command()(why)
 # Flags of the engine stand among the words.
 app.command(context_settings={"ignore_unknown_options": True})(layout)
 app.add_typer(bench)

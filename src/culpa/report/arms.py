@@ -12,7 +12,8 @@ MOST_COLUMNS = 6
 @dataclass(frozen=True, slots=True)
 class ArmRow:
     """All trials of one configuration. `levels` runs along the columns of the table; `others` sums up the
-    factors that have no column of their own."""
+    factors that have no column of their own; `excludes` says which failure rates the passes of an arm that never
+    failed exclude (empty for all others)."""
 
     arm: str
     levels: tuple[str, ...]
@@ -23,6 +24,7 @@ class ArmRow:
     tokens: int
     seconds: float
     trials: tuple[int, ...]
+    excludes: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +94,16 @@ def _row(
         tokens=sum(trial.exposure.tokens for trial in trials),
         seconds=sum(trial.exposure.seconds for trial in trials),
         trials=tuple(trial.id for trial in trials),
+        excludes=_excludes(trials),
     )
+
+
+def _excludes(trials: Sequence[Trial]) -> str:
+    if any(trial.outcome is Outcome.FAIL for trial in trials):
+        return ""
+    # A reference is the measure of the others and can't fail by it.
+    passed = [trial for trial in trials if trial.outcome is Outcome.PASS and trial.purpose != "reference"]
+    return words.excluded(passed) if passed else ""
 
 
 def _others(experiment: Experiment, configuration: Configuration, rest: Sequence[str]) -> str:

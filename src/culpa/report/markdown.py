@@ -176,7 +176,7 @@ def _arms(experiment: Experiment) -> Markdown:
     noun = "other factor" if arms.columns else "factor"
     rest = [words.plural(arms.without_column, noun)] if arms.without_column else []
     numeric = ("requests", "tokens", "minutes")
-    header = ["arm", *arms.columns, *rest, "outcome", "what failed", *numeric, "trials"]
+    header = ["arm", *arms.columns, *rest, "outcome", "what failed", *numeric, "excludes", "trials"]
     rows = [
         [
             text(row.arm),
@@ -187,6 +187,7 @@ def _arms(experiment: Experiment) -> Markdown:
             f"{row.requests:,}",
             f"{row.tokens:,}",
             f"{row.seconds / 60:.1f}",
+            row.excludes,
             ", ".join(str(number) for number in row.trials),
         ]
         for row in arms.rows

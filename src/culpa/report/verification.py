@@ -13,8 +13,8 @@ from rich.text import Text
 from culpa.model.verification import Counter, ProbeReport, Verification
 from culpa.report import clean
 from culpa.report.console import print_trimmed
-from culpa.report.rates import excluded_rate
 from culpa.report.words import duration, listing, percent, plural, sentence
+from culpa.search.exposure import excluded_rate
 
 SCHEMA = "culpa.verification/1"
 _WORDS = {

@@ -15,8 +15,8 @@ from culpa.model import (
     Signature,
     Trial,
 )
-from culpa.report.rates import excluded_rate, rate_interval
 from culpa.report.speed import speed_sentence
+from culpa.search.exposure import excluded_rate, rate_interval
 
 LEVEL_MEANING = {
     Level.OBSERVED: "the failure was seen, and no more than that",
@@ -215,6 +215,15 @@ def exclusion_sentences(passes: Sequence[Trial]) -> list[str]:
             f"{percent(excluded_rate(requests))} of such requests is excluded at 95%."
         )
     return sentences
+
+
+def excluded(passes: Sequence[Trial]) -> str:
+    """The failure rates above which these passes exclude a fault at 95%, in a few words."""
+    rates = [f"over {percent(excluded_rate(len(passes)))} of launches"]
+    requests = sum(trial.exposure.requests for trial in passes)
+    if requests > len(passes):
+        rates.append(f"over {percent(excluded_rate(requests))} of requests")
+    return ", ".join(rates)
 
 
 def passing(experiment: Experiment) -> list[Trial]:

@@ -2,8 +2,10 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from culpa.search.evidence import Evidence
 from culpa.search.hypotheses import NEVER, Floats, Indices, Masks
@@ -63,6 +65,12 @@ def sampled(weight: Floats, most: int = KEPT) -> tuple[Indices, Floats, float]:
     return kept[order], weights[order], float(mass.sum()) / total * 0.5 / float(np.sqrt(draws))
 
 
+class Predicts(Protocol):
+    """What `choose` asks: the chance that each configuration fails, and the bits that its trial tells."""
+
+    def predict(self, masks: Sequence[int]) -> tuple[Floats, Floats]: ...
+
+
 class Predictor:
     """Predicts outcomes from a posterior, and the information that each would give.
 
@@ -80,6 +88,7 @@ class Predictor:
         self._paired = bool((self._second != np.uint64(NEVER)).any())
         self._known = [np.uint64(mask) for mask in posterior.hypotheses.known]
         rate, false_rate = posterior.rate[kept], posterior.false_rate[kept]
+        self._rate, self._false_rate = rate, false_rate
         self._outside = float(self._weight @ false_rate)
         self._outside_entropy = float(self._weight @ entropy(false_rate))
         # By hypothesis: what covering a configuration adds to its failure rate and to the entropy left.
@@ -89,18 +98,36 @@ class Predictor:
 
     def predict(self, masks: Sequence[int]) -> tuple[Floats, Floats]:
         """The chance that each configuration fails, and the expected information in bits."""
+        added = self._covered(masks).astype(np.float64) @ self._gain
+        own = self._own(masks)
+        failing = self._outside + added[:, 0] + self._misfit * own
+        left = self._outside_entropy + added[:, 1] + self._misfit * entropy(own)
+        return failing, np.maximum(entropy(failing) - left, 0.0)
+
+    @property
+    def weights(self) -> Floats:
+        """The weights of the hypotheses that are looked at, "none of these" as the last; they sum to 1."""
+        return np.append(self._weight, self._misfit)
+
+    def rates(self, masks: Sequence[int]) -> Floats:
+        """How often each configuration (column) is expected to fail by each hypothesis (row, as in `weights`)."""
+        covered = self._covered(masks).T
+        by_model = np.where(covered, self._rate[:, None], self._false_rate[:, None])
+        return np.concatenate([by_model, self._own(masks)[None, :]], axis=0)
+
+    def _covered(self, masks: Sequence[int]) -> NDArray[np.bool_]:
+        """By configuration (row) and hypothesis (column): is a whole term suspect there?"""
         columns: Masks = np.array(list(masks), dtype=np.uint64)[:, None]
-        covered = (columns & self._first) == self._first
+        covered: NDArray[np.bool_] = (columns & self._first) == self._first
         if self._paired:
             covered |= (columns & self._second) == self._second
         for mask in self._known:
             covered |= (columns & mask) == mask
-        added = covered.astype(np.float64) @ self._gain
+        return covered
+
+    def _own(self, masks: Sequence[int]) -> Floats:
         seen = (self._evidence.by_mask.get(mask) for mask in masks)
-        own = np.array([0.5 if cell is None else own_rate(cell) for cell in seen])
-        failing = self._outside + added[:, 0] + self._misfit * own
-        left = self._outside_entropy + added[:, 1] + self._misfit * entropy(own)
-        return failing, np.maximum(entropy(failing) - left, 0.0)
+        return np.array([0.5 if cell is None else own_rate(cell) for cell in seen])
 
 
 def candidates(
@@ -129,7 +156,7 @@ def candidates(
 
 
 def choose(
-    predictor: Predictor,
+    predictor: Predicts,
     start: list[int],
     movable: int,
     score: Callable[[Sequence[int], Floats], Floats],

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from culpa.model import Conclusion, ExperimentOutcome, Finding, Level, Member
-from culpa.search.descent import Straddle, nearest_straddle
+from culpa.search.descent import Straddle, straddles
 from culpa.search.exposure import excluded_rate
 from culpa.search.hypotheses import LARGEST, NEVER
 from culpa.search.options import Options
 from culpa.search.posterior import own_rate
+from culpa.search.rates import rate_held
 from culpa.search.refine import Refinement
 from culpa.search.situation import Cause, Situation
 from culpa.search.statuses import factor_statuses
@@ -15,6 +16,7 @@ from culpa.search.wording import listed, percent, trials
 
 _WORTH_NAMING = 0.005  # sets below this probability are not listed
 _MOST_NAMED = 5
+_WORTH_A_CONTRAST = 0.05  # probability below which a change that flips the outcome once accuses nobody
 _BEYOND_THE_FACTORS = (
     "the engine's version",
     "the model's files",
@@ -30,9 +32,7 @@ def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options,
     if findings and all(finding.level is Level.CONTRAST for finding in findings):
         outcome = ExperimentOutcome.INCONCLUSIVE
     if outcome is ExperimentOutcome.INCONCLUSIVE and not findings:
-        straddle = nearest_straddle(situation.evidence)
-        if straddle is not None and straddle.difference.bit_count() == 1:
-            findings = (_contrast(situation, straddle),)
+        findings = tuple(_likeliest_contrast(situation))
     statuses = factor_statuses(situation, options)
     untested = [row.name for row in statuses if row.status == "untested"]
     return Conclusion(
@@ -59,11 +59,26 @@ def _confirmed(situation: Situation, cause: Cause, options: Options) -> Finding:
 
 
 def _grounds(situation: Situation, cause: Cause) -> Iterator[str]:
+    held = rate_held(situation, cause)
+    if held is not None and held.intermittent:
+        yield held.sentence()
     if cause.by_descent:
         yield "found by delta debugging: no single hypothesis explains all trials, so it rests on its own"
     names = situation.space.names(cause.held)
     if names:
         yield f"{listed(names)} stayed at the user's level in these trials"
+
+
+def _likeliest_contrast(situation: Situation) -> Iterator[Finding]:
+    """The one change that flips the outcome and is the likeliest to be at fault; none if it hardly can be.
+
+    Of an intermittent failure many a change seems to flip the outcome: without its probability it says nothing.
+    """
+    single = [one for one in straddles(situation.evidence) if one.difference.bit_count() == 1]
+    found = [_contrast(situation, straddle) for straddle in single]
+    best = max(found, key=lambda finding: finding.probability, default=None)
+    if best is not None and best.probability >= _WORTH_A_CONTRAST:
+        yield best
 
 
 def _contrast(situation: Situation, straddle: Straddle) -> Finding:

@@ -27,9 +27,9 @@ class Straddle:
     difference: int
 
 
-def nearest_straddle(evidence: Evidence) -> Straddle | None:
-    """The failing and the passing configuration that differ least; of equals, the one nearest the user's
-    launch. Configurations with mixed outcomes are no ground to stand on."""
+def straddles(evidence: Evidence) -> list[Straddle]:
+    """All pairs of a failing and a passing configuration, those that differ least first; of equals, the one
+    nearest the user's launch. Configurations with mixed outcomes are no ground to stand on."""
     exact = [cell for cell in evidence.cells if cell.reading.exact]
     pairs = [
         Straddle(failing, passing, failing.reading.low ^ passing.reading.low)
@@ -38,7 +38,12 @@ def nearest_straddle(evidence: Evidence) -> Straddle | None:
         for passing in exact
         if passing.passed and not passing.failed
     ]
-    return min(pairs, key=_order, default=None)
+    return sorted(pairs, key=_order)
+
+
+def nearest_straddle(evidence: Evidence) -> Straddle | None:
+    """The first of `straddles`, None if there are none."""
+    return next(iter(straddles(evidence)), None)
 
 
 def _order(straddle: Straddle) -> tuple[int, int, int, int]:

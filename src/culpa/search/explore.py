@@ -6,7 +6,8 @@ from itertools import islice, product
 import numpy as np
 
 from culpa.model import Configuration, Outcome
-from culpa.search.choose import Choice, Predictor, candidates, choose
+from culpa.search.batch import Batch
+from culpa.search.choose import Choice, Predictor, Predicts, candidates, choose
 from culpa.search.evidence import Cell
 from culpa.search.hypotheses import NEVER, Floats
 from culpa.search.options import Options
@@ -125,8 +126,29 @@ class Explorer:
         return None
 
     def _informative(self) -> Proposal | None:
+        predictor = Predictor(self._situation.posterior, self._situation.evidence)
+        return self._most_telling(predictor, self._confirming_bonus())
+
+    def together(self, taken: Sequence[int], count: int) -> list[Proposal]:
+        """Up to `count` trials that tell the most together with those that are `taken` already."""
+        batch = Batch(Predictor(self._situation.posterior, self._situation.evidence))
         bonus = self._confirming_bonus()
-        choice = self._best_choice(bonus)
+        for mask in taken:
+            batch.add(mask)
+            bonus.pop(mask, None)
+        found: list[Proposal] = []
+        while len(found) < count:
+            step = self._most_telling(batch, bonus)
+            if step is None:
+                break
+            mask = self._space.read(step.configuration).low
+            batch.add(mask)
+            bonus.pop(mask, None)
+            found.append(step)
+        return found
+
+    def _most_telling(self, predictor: Predicts, bonus: dict[int, float]) -> Proposal | None:
+        choice = self._best_choice(predictor, bonus)
         if choice is None or (choice.bits < _NOTHING_LEFT and choice.mask not in bonus):
             return None
         reason = f"expected to fail with probability {percent(choice.failing)}: tells {choice.bits:.2f} bits"
@@ -144,7 +166,7 @@ class Explorer:
                     bonus[arm.mask] = bonus.get(arm.mask, 0.0) + chance * _CONFIRMING_BITS
         return bonus
 
-    def _best_choice(self, bonus: dict[int, float]) -> Choice | None:
+    def _best_choice(self, predictor: Predicts, bonus: dict[int, float]) -> Choice | None:
         situation, space = self._situation, self._space
         likely = [mask for mask, _ in self._likely(12)]
 
@@ -158,7 +180,6 @@ class Explorer:
         random = np.random.default_rng([self._options.seed, len(situation.evidence.history)])
         start = candidates(random, space.full, situation.held, likely, situation.evidence)
         start += [mask for mask in bonus if mask not in start]
-        predictor = Predictor(situation.posterior, situation.evidence)
         ranked = choose(predictor, start, space.full & ~situation.held, score)
         return self._runnable(ranked) or self._runnable(choose(predictor, self._repaired(ranked), 0, score))
 

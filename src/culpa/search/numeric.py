@@ -16,7 +16,7 @@ from culpa.search.feasible import CanRun
 from culpa.search.verdict import Verdict, verdict
 from culpa.search.wording import trials
 
-_MOST_TRIALS = 8  # configurations tried for one threshold; what is open then stays an interval
+MOST_TRIALS = 8  # configurations tried for one threshold; what is open then stays an interval
 _FAR_APART = 4  # ratio of the ends from which on they are halved on a logarithmic scale
 
 
@@ -93,7 +93,7 @@ def next_value(plane: Plane, found: Threshold, landmarks: tuple[int, ...]) -> in
     if again:
         return again[0]
     inside = len([value for value in tried if str(value) != found.factor.suspect]) - 1  # without the safe end
-    if found.exact or inside >= _MOST_TRIALS:
+    if found.exact or inside >= MOST_TRIALS:
         return None
     for value in (*landmarks, *_middles(found)):
         if not _between(value, found) or value in tried or value < found.factor.minimum:
@@ -124,4 +124,7 @@ def describe(plane: Plane, found: Threshold) -> str:
     sentence = f"{name}: fails at {found.failing} ({trials(failing)})"
     if passing:
         sentence += f", passes at {found.passing} ({trials(passing)})"
-    return sentence if found.exact else f"{sentence}; the values between were not all tried"
+    if found.exact or not passing:
+        return sentence
+    low, high = sorted((found.failing, found.passing))
+    return f"{sentence}; the flip lies between {low} and {high}, where not all values were tried"

@@ -17,6 +17,7 @@ Purpose = Literal[
     "relation",
     "level",
     "instrument",
+    "masking",
 ]
 
 

@@ -7,10 +7,12 @@ from itertools import combinations
 from culpa.model import Configuration, Factor, FactorStatus
 from culpa.search import numeric, relation
 from culpa.search.evidence import Cell
+from culpa.search.masking import Masking
 from culpa.search.numeric import Plane, Threshold
 from culpa.search.options import Options
 from culpa.search.proposal import Proposal, Purpose
 from culpa.search.relation import Relation
+from culpa.search.shape import Shape
 from culpa.search.situation import Cause, Situation
 from culpa.search.verdict import passes_needed, verdict
 from culpa.search.wording import configuration_name, listed, trials
@@ -32,7 +34,7 @@ class Refinement:
 
     def next(self) -> Proposal | None:
         """The next trial of the refinement, None if it is done."""
-        return self._next_level() or self._next_number() or self._next_instrument()
+        return self._next_level() or self._next_number() or self._next_instrument() or self._next_masking()
 
     def conditions(self) -> tuple[str, ...]:
         """Sentences about other levels, thresholds and relations that trials have shown."""
@@ -43,7 +45,7 @@ class Refinement:
     def _other_levels(self) -> Iterator[tuple[Factor, str, Configuration]]:
         for factor in self._members:
             stand_in = factor.safe.index(self._space.safe_level(self._space.mask([factor.name])))
-            for level in factor.safe[stand_in + 1 :] if not factor.numeric else ():
+            for level in factor.safe[stand_in + 1 :]:
                 yield factor, level, self._ground.with_levels({factor.name: level})
 
     def _next_level(self) -> Proposal | None:
@@ -91,6 +93,9 @@ class Refinement:
     def _threshold(self, factor: Factor) -> Threshold:
         return numeric.threshold(self._plane, factor, self._safe_value(factor))
 
+    def _shape(self, factor: Factor) -> Shape:
+        return Shape(self._plane, self._threshold(factor), self._safe_value(factor))
+
     def _relations(self) -> Iterator[Relation]:
         """Comparisons that a boundary found so far suggests."""
         for first, second in combinations(self._plane.members, 2):
@@ -132,12 +137,18 @@ class Refinement:
             for shift in (0, -1, 1)
         )
         value = numeric.next_value(self._plane, found, landmarks)
-        if value is None:
-            return None
         reason = (
             f"{factor.name} fails at {found.failing} and passes at {found.passing}: "
             f"which is it at {value}, the other members as they were?"
         )
+        if value is None:
+            value = self._shape(factor).next_value()
+            reason = (
+                f"{factor.name} fails at {found.failing} and passes at {found.passing}: "
+                f"if that is a threshold, what is it at {value}?"
+            )
+        if value is None:
+            return None
         configuration = self._plane.configuration({factor.name: value})
         return self._proposal(configuration, "threshold", reason, bits=1.0)
 
@@ -167,7 +178,9 @@ class Refinement:
                 yield f"the boundary suggests {found}, but {rest} ({names} moved together)"
         for factor in self._plane.members:
             if factor.name not in settled and self._plane.cell({factor.name: int(factor.suspect)}).failed:
-                yield numeric.describe(self._plane, self._threshold(factor))
+                shape = self._shape(factor)
+                bent = shape.exceptions()
+                yield shape.describe() if bent else numeric.describe(self._plane, self._threshold(factor))
 
     # --- instruments ---------------------------------------------------------------------------------------
 
@@ -216,6 +229,34 @@ class Refinement:
             return FactorStatus(factor.name, factor.suspect, level, "masking", reason)
         reason = "the trials with it do not tell" if cell.attempts else "not tried"
         return FactorStatus(factor.name, factor.suspect, level, "untested", reason)
+
+    # --- other factors that hide the failure ---------------------------------------------------------------
+
+    @property
+    def _masking(self) -> Masking:
+        return Masking(self._situation, self._cause, self._needed)
+
+    def _next_masking(self) -> Proposal | None:
+        mask = self._masking.next_mask()
+        if mask is None:
+            return None
+        names = listed([member.name for member in self._members])
+        reason = f"it passed although {names} were suspect: which other factor hides the failure?"
+        return self._proposal(self._space.configuration(mask), "masking", reason)
+
+    def masking_status(self, bit: int) -> FactorStatus | None:
+        """The status of a factor that hides the failure at the user's level, None if that was not shown."""
+        factor = self._space.factor(bit)
+        for one, failing, passing in self._masking.found():
+            if one == bit:
+                reason = (
+                    f"hides the failure at {factor.suspect}: passes so ({trials(passing.passed)}), and fails with "
+                    f"it safe and all else as it was ({trials(failing.failed)})"
+                )
+                return FactorStatus(
+                    factor.name, factor.suspect, self._space.safe_level(bit), "masking", reason
+                )
+        return None
 
     # --- helpers -------------------------------------------------------------------------------------------
 

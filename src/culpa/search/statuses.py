@@ -37,6 +37,11 @@ def _instrument(situation: Situation, factor: Factor, options: Options) -> Facto
 
 def _varied(situation: Situation, factor: Factor, options: Options) -> FactorStatus:
     bit = situation.space.mask([factor.name])
+    if not any(cause.mask & bit for cause in situation.known):
+        refined = (Refinement(situation, cause, options).masking_status(bit) for cause in situation.known)
+        masking = next((found for found in refined if found is not None), None)
+        if masking is not None:
+            return masking
     status, reason = _judged(situation, bit, options)
     return FactorStatus(factor.name, factor.suspect, situation.space.safe_level(bit), status, reason)
 

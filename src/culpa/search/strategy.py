@@ -1,6 +1,7 @@
 """The order of a search: baseline, all safe, the user's arms, search, confirmation, refinement, conclusion."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import get_args
 
 import numpy as np
@@ -15,15 +16,22 @@ from culpa.model import (
     Outcome,
     all_suspect,
 )
+from culpa.model.told import Told
+from culpa.search.batch import MOST_AT_ONCE
+from culpa.search.checks import check_numbers, checked_arms
+from culpa.search.choose import Predictor
 from culpa.search.conclude import conclude
 from culpa.search.evidence import Evidence
+from culpa.search.explain import account
 from culpa.search.explore import Explorer
 from culpa.search.feasible import Feasible
 from culpa.search.hazard import Hazard
 from culpa.search.hypotheses import NEVER
+from culpa.search.numeric import MOST_TRIALS
 from culpa.search.options import Options
 from culpa.search.proposal import Proposal, Purpose
 from culpa.search.refine import Refinement
+from culpa.search.shape import MOST_CHECKS
 from culpa.search.situation import Cause, Situation
 from culpa.search.space import Space
 from culpa.search.wording import configuration_name
@@ -31,6 +39,7 @@ from culpa.search.wording import configuration_name
 _MOST_CAUSES = 3  # independent causes after which no further one is looked for
 _BITS_OF_A_TRIAL = 0.9  # what a well chosen trial tells of a deterministic fault
 _SHOWN_SETS = 8
+_SHOWN_BEFORE_AND_AFTER = 4
 
 
 def _anything_runs(configuration: Configuration) -> str | None:
@@ -63,13 +72,13 @@ class Strategy:
         can_run: Callable[[Configuration], str | None] = _anything_runs,
     ) -> None:
         self._factors = tuple(factors)
-        _check_numbers(self._factors)
+        check_numbers(self._factors)
         self._options = Options(
             confidence, max_trials, max(repeat, 1), seed, relaunch_cost, request_cost, thresholds
         )
         self._can_run = can_run
         self._baseline = all_suspect(factors)
-        self._arms = _checked_arms(self._factors, arms)
+        self._arms = checked_arms(self._factors, arms)
         self._spaces: dict[tuple[str, ...], tuple[Space, Feasible]] = {}
         self._first = self._space({factor.name: factor.safe[0] for factor in factors})
         self._latest: tuple[tuple[Observation, ...], tuple[Cause, ...], Situation | None] = ((), (), None)
@@ -92,6 +101,63 @@ class Strategy:
             or self._next_cause(situation, Explorer(situation, self._options, alive), alive)
         )
 
+    def next_batch(
+        self, history: Sequence[Observation], count: int, pending: Sequence[Configuration] = ()
+    ) -> tuple[Proposal, ...] | Conclusion:
+        """Up to `count` trials to start at once while `pending` ones still run, or the conclusion. Fewer (none,
+        even) where no other trial can be chosen before an outcome is in; a conclusion comes only once nothing is
+        pending. Raises ValueError for more than MOST_AT_ONCE trials together.
+
+        What `next` would do comes first, then arms that are certain, then what tells the most together with all of
+        these. After a finding, further trials are those that would follow if what is pending ends as expected.
+        """
+        if not 0 < count <= MOST_AT_ONCE - len(pending):
+            raise ValueError(f"at most {MOST_AT_ONCE} trials at once, not {count} beside {len(pending)}")
+        room = self._options.budget - len(history) - len(pending)
+        first = self.next(history)
+        if isinstance(first, Conclusion):
+            return () if pending else first
+        count = min(count, room)
+        situation = self._situation(history)
+        if not situation.evidence.any_failed:
+            return (first,) * count
+        batch = [] if first.configuration in pending else [first]
+        waiting = [*pending, *(step.configuration for step in batch)]
+        for step in self._fixed_arms(situation):
+            if len(batch) < count and step.configuration not in waiting:
+                batch.append(step)
+                waiting.append(step.configuration)
+        if len(batch) < count:
+            batch += self._further(situation, waiting, count - len(batch))
+        return tuple(batch[:count])
+
+    def _further(
+        self, situation: Situation, waiting: Sequence[Configuration], count: int
+    ) -> Sequence[Proposal]:
+        readings = [situation.space.read(configuration) for configuration in waiting]
+        if not situation.known and not situation.misfit:
+            exact = [reading.low for reading in readings if reading.exact]
+            return Explorer(situation, self._options, None).together(exact, count)
+        # What follows if all that runs ends as it is expected to; a strategy of its own, as it is not what was seen.
+        imagined = list(situation.evidence.history)
+        predictor = Predictor(situation.posterior, situation.evidence)
+        found: list[Proposal] = []
+        for _ in range(len(waiting) + 2 * count):
+            taken = {*waiting, *(step.configuration for step in found)}
+            if len(imagined) - len(situation.evidence.history) < len(waiting):
+                configuration = waiting[len(imagined) - len(situation.evidence.history)]
+            else:
+                step = self._imagining().next(imagined)
+                if isinstance(step, Conclusion) or len(found) == count:
+                    break
+                if step.configuration not in taken:
+                    found.append(step)
+                configuration = step.configuration
+            failing = float(predictor.predict([situation.space.read(configuration).low])[0][0])
+            outcome = Outcome.FAIL if failing > 0.5 else Outcome.PASS
+            imagined.append(Observation(configuration, outcome, "search", trial=-len(imagined)))
+        return found
+
     def conclude(self, history: Sequence[Observation], why: str) -> Conclusion:
         """What the trials so far allow to say, no further trial granted; `why` is a sentence for the report."""
         return self._ended(self._situation(history), why)
@@ -113,6 +179,14 @@ class Strategy:
         """The probability of a set of factors before any trial. Raises KeyError for a factor that is not varied."""
         situation = self._situation([])
         return situation.ranking.of(situation.space.mask(names))
+
+    def told(self, history: Sequence[Observation]) -> Told:
+        """What the last trial of the history was expected to tell, and what it told."""
+        earlier = history[:-1]
+        before = self._situation(earlier)
+        shown = tuple(self.belief(earlier)[:_SHOWN_BEFORE_AND_AFTER])
+        after = self._situation(history)
+        return account(before, after, (shown, tuple(self.belief(history)[:_SHOWN_BEFORE_AND_AFTER])))
 
     def expected_remaining(self, history: Sequence[Observation]) -> int:
         """The predicted number of further trials, without refinements that depend on what is found."""
@@ -155,17 +229,19 @@ class Strategy:
         return self._named(situation, last.configuration, purpose, reason)
 
     def _fixed_arm(self, situation: Situation) -> Proposal | None:
+        return next(self._fixed_arms(situation), None)
+
+    def _fixed_arms(self, situation: Situation) -> Iterator[Proposal]:
         """All safe, then the arms that the user asked for."""
         mask = situation.all_safe
         done = any(trial.purpose == "all_safe" for trial in situation.evidence.history)
         if mask is not None and not done and not situation.evidence.at(mask).attempts:
             reason = "does it fail with everything at its safe level too?"
-            return self._named(situation, situation.space.configuration(mask), "all_safe", reason)
+            yield self._named(situation, situation.space.configuration(mask), "all_safe", reason)
         for arm, configuration in self._arms:
             tried = situation.evidence.of(configuration).attempts
             if not tried and self._can_run(configuration) is None:
-                return Proposal(configuration, "arm", arm.name, "an arm that was asked for")
-        return None
+                yield Proposal(configuration, "arm", arm.name, "an arm that was asked for")
 
     def _next_cause(
         self, situation: Situation, explorer: Explorer, alive: Configuration | None
@@ -197,6 +273,12 @@ class Strategy:
             return conclude(situation, ExperimentOutcome.NO_FAILURE, self._options, why)
         outcome = ExperimentOutcome.ISOLATED if situation.known else ExperimentOutcome.INCONCLUSIVE
         return conclude(situation, outcome, self._options, why)
+
+    def _imagining(self) -> "Strategy":
+        """The same strategy without memory, for histories that did not happen."""
+        other = copy(self)
+        other._latest = ((), (), None)
+        return other
 
     # --- helpers -------------------------------------------------------------------------------------------
 
@@ -268,38 +350,9 @@ class Strategy:
         return Proposal(configuration, purpose, name, reason)
 
 
-def _check_numbers(factors: Sequence[Factor]) -> None:
-    for factor in factors:
-        for level in (factor.suspect, *factor.safe) if factor.numeric else ():
-            if not level.removeprefix("-").isdecimal():
-                raise ValueError(f"factor {factor.name} is numeric: {level!r} is no integer")
-
-
-def _checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[Arm, Configuration]]:
-    by_name = {factor.name: factor for factor in factors}
-    baseline = all_suspect(factors)
-    checked = []
-    for arm in arms:
-        for name, level in arm.levels:
-            factor = by_name.get(name)
-            if factor is None:
-                raise ValueError(f"arm {arm.name}: there is no factor {name!r}")
-            if level != factor.suspect and level not in factor.safe:
-                _check_between(arm, factor, level)
-        checked.append((arm, baseline.with_levels(dict(arm.levels))))
-    return checked
-
-
-def _check_between(arm: Arm, factor: Factor, level: str) -> None:
-    """A level that is neither suspect nor safe: any number of a numeric factor that is not below its minimum."""
-    if not factor.numeric:
-        raise ValueError(f"arm {arm.name}: factor {factor.name} has no level {level!r}")
-    if not level.removeprefix("-").isdecimal():
-        raise ValueError(f"arm {arm.name}: factor {factor.name} is numeric: {level!r} is no integer")
-    if int(level) < factor.minimum:
-        raise ValueError(
-            f"arm {arm.name}: factor {factor.name} can't be below {factor.minimum}, as {level} is"
-        )
+def threshold_trials(factors: Sequence[Factor]) -> tuple[tuple[str, ...], int]:
+    """The numeric factors, whose thresholds are searched if they are found at fault, and the most trials for each."""
+    return tuple(factor.name for factor in factors if factor.numeric), MOST_TRIALS + MOST_CHECKS
 
 
 def _straddles(situation: Situation) -> bool:

@@ -1,0 +1,31 @@
+"""`culpa why`: trial by trial, why it was chosen, what it was expected to tell, and what it told."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+def why(
+    folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of the run.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print it as JSON.")] = False,
+) -> int:
+    """Account for a run: for each trial why it was chosen, what it was expected to tell, what it told (in bits)."""
+    from culpa.record import Record
+    from culpa.report.why import print_why, why_json
+    from culpa.store import BadRunFolder, open_run
+
+    try:
+        journal, _, entries = open_run(folder)
+        record = Record(journal, entries)
+    except BadRunFolder as error:
+        typer.echo(f"culpa: {error}", err=True)
+        return 2
+    except OSError as error:
+        typer.echo(f"culpa: can't read {folder}: {error.strerror}", err=True)
+        return 2
+    if as_json:
+        typer.echo(why_json(record), nl=False)
+    else:
+        print_why(record)
+    return 0

@@ -4,10 +4,11 @@
                                 [--false-rates 0,0.01,0.05] [--kinds flat,two,...] [--journal FILE] [--json FILE]
     python -m benchmarks.search --calibration [--runs 2000] [--plot FILE.svg]
     python -m benchmarks.search --speed [--runs 6] [--rates 1,0.5]
+    python -m benchmarks.search --parallel [--runs 12] [--rates 1,0.5]
 
 The first prints a table of all methods and the goals with what was measured; the second tells whether the claimed
-probabilities are right; the third how long a choice among 32 factors takes. With a journal, an interrupted run goes on
-where it stopped.
+probabilities are right; the third how long a choice among 32 factors takes; the fourth what several machines save.
+With a journal, an interrupted run of the first two goes on where it stopped.
 """
 
 import argparse
@@ -18,7 +19,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import get_args
 
-from benchmarks.search import speed
+from benchmarks.search import parallel, speed
 from benchmarks.search.calibration import Claim, claims, ended, moments, report
 from benchmarks.search.figures import summarised
 from benchmarks.search.measure import Record, Row, digest, measured
@@ -109,6 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--json", type=Path, help="the figures of the table, as JSON")
     parser.add_argument("--calibration", action="store_true", help="are claimed probabilities right?")
     parser.add_argument("--speed", action="store_true", help="how long does a choice take?")
+    parser.add_argument("--parallel", action="store_true", help="what do several machines save?")
     parser.add_argument("--plot", type=Path, help="with --calibration: an SVG of claimed against measured")
     parser.add_argument("--confidence", type=float, default=0.95, help="what culpa is asked for")
     asked = parser.parse_args(arguments)
@@ -117,8 +119,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         parser.error(wrong)
     if asked.calibration:
         calibrate(asked)
-    elif asked.speed:
-        print("\n".join(speed.report(asked.runs or 6, [rate for rate in asked.rates if rate in (1.0, 0.5)])))
+    elif asked.speed or asked.parallel:
+        rates = [rate for rate in asked.rates if rate in (1.0, 0.5)] or asked.rates
+        lines = (
+            speed.report(asked.runs or 6, rates) if asked.speed else parallel.report(asked.runs or 12, rates)
+        )
+        print("\n".join(lines))
     else:
         compare(asked)
 

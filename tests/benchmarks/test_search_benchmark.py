@@ -23,6 +23,7 @@ from benchmarks.search.calibration import (
 from benchmarks.search.figures import difference, summarised, wilson
 from benchmarks.search.measure import FLAT_TWIN, OWN, Record, Row, judged, measure, measured, settings
 from benchmarks.search.others import run_peer
+from benchmarks.search.parallel import run_parallel
 from benchmarks.search.plot import calibration_svg
 from benchmarks.search.simulate import KINDS, Kind, make_case
 from benchmarks.search.speed import choice_seconds
@@ -298,6 +299,15 @@ def test_of_the_zoo_every_fault_is_run_once() -> None:
 def test_every_kind_can_be_measured(kind: Kind) -> None:
     one = measure(Row(kind, 8, 1), 0)
     assert one.methods[OWN]["trials"] > 1
+
+
+def test_several_machines_take_fewer_rounds_to_the_same_set() -> None:
+    case = make_case("flat", 8, 2, seed=0)
+    alone, together = run_parallel(case, 1), run_parallel(case, 4)
+    assert alone.exact
+    assert together.exact
+    assert alone.rounds == alone.trials
+    assert together.rounds < alone.rounds <= together.trials
 
 
 def test_every_choice_is_timed() -> None:

@@ -42,7 +42,7 @@ class Row:
 
     @property
     def budget(self) -> int:
-        """Trials after which every method gives up: what culpa allows itself, and more where faults are rare."""
+        """Trials after which a peer gives up: what culpa allows itself, and ten times that where faults are rare."""
         return 400 if self.deterministic else 4000
 
     def case(self, seed: int) -> Case:
@@ -105,10 +105,10 @@ def measured(
 def measure(row: Row, seed: int, *, peers: bool = True, confidence: float = 0.95) -> Record:
     """All methods on one fault."""
     case = row.case(seed)
-    methods = {OWN: _of_search(case, run_culpa(case, confidence=confidence, max_trials=row.budget))}
+    methods = {OWN: _of_search(case, run_culpa(case, confidence=confidence))}
     if row.kind in ("right", "wrong"):
         flat = case.with_flat_priors()
-        methods[FLAT_TWIN] = _of_search(flat, run_culpa(flat, confidence=confidence, max_trials=row.budget))
+        methods[FLAT_TWIN] = _of_search(flat, run_culpa(flat, confidence=confidence))
     for name in PEERS if peers else ():
         for label, repeats in settings(row):
             run = run_peer(case, name, repeats=repeats, budget=row.budget)

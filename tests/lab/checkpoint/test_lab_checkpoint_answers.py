@@ -1,12 +1,12 @@
 """The shipped model answers, with room to spare."""
 
-from collections.abc import Sequence
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.lab.checkpoint.asking import FEWEST_NATS, Said, answer, chat, tokenizer
+from tests.lab.checkpoint.asking import FEWEST_NATS, Said, answer, chat, runner, tokenizer
 
 from culpa.probes.degeneration import degeneration
 from culpa.probes.prompts import DEFAULT_QUESTIONS, LongPrompt, Question, Record, random_record
@@ -19,16 +19,22 @@ def right(said: Said, text: str) -> bool:
     return said.text == text and said.ended and said.margin > FEWEST_NATS
 
 
-def wrong_sums(
-    form: str, expected: str, by_chat: bool, left: Sequence[int] = range(10)
-) -> list[tuple[str, Said]]:
-    """Of all sums of two digits, the left one being one of `left`, those whose answer is not as expected."""
+def wrong_sums(form: str, expected: str, by_chat: bool) -> list[tuple[str, str, float]]:
+    """Of all hundred sums of two digits, those whose answer is not as expected: prompt, answer, least margin.
+
+    Each prompt is read at once with its right answer, and every token of that must have been the likeliest.
+    """
     found = []
-    for a, b in product(left, range(10)):
+    for a, b in product(range(10), repeat=2):
         prompt = form.format(a=a, b=b)
-        said = answer(chat(prompt) if by_chat else tokenizer().encode(prompt))
-        if not right(said, expected.format(a=a, b=b, c=a + b)):
-            found.append((prompt, said))
+        tokens = chat(prompt) if by_chat else tokenizer().encode(prompt)
+        wanted = [*tokenizer().encode(expected.format(a=a, b=b, c=a + b)), *runner().config.eos_token_ids]
+        runner().reset()
+        scores = runner().prefill([*tokens, *wanted[:-1]], every=True)[len(tokens) - 1 :]
+        second, first = np.partition(scores, -2)[:, -2:].T
+        said = scores.argmax(axis=1).tolist()
+        if said != wanted or (first - second).min() < FEWEST_NATS:
+            found.append((prompt, tokenizer().decode(said), float((first - second).min())))
     return found
 
 
@@ -43,8 +49,8 @@ def test_every_sum_is_answered_with_one_number_where_that_is_asked() -> None:
 
 
 @pytest.mark.slow
-def test_sums_continue_a_list_of_sums() -> None:
-    assert wrong_sums("1+1=2\n2+1=3\n{a}+{b}=", "{c}", by_chat=False, left=(2, 7)) == []
+def test_every_sum_continues_a_list_of_sums() -> None:
+    assert wrong_sums("1+1=2\n2+1=3\n{a}+{b}=", "{c}", by_chat=False) == []
 
 
 @pytest.mark.parametrize(

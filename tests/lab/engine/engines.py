@@ -1,9 +1,11 @@
 """Engines on a small random model within the test's process, and what the model alone says."""
 
+import atexit
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
+from shutil import rmtree
 from tempfile import mkdtemp
 from typing import Any
 
@@ -28,6 +30,7 @@ Prompt = tuple[int, ...]
 def checkpoint() -> Path:
     """A random model: eight layers, three GDN and one of full attention in turn."""
     folder = Path(mkdtemp(prefix="culpa-lab-test-"))
+    atexit.register(rmtree, folder, ignore_errors=True)
     shape = ModelConfig(
         vocab_size=258,
         hidden_size=32,

@@ -104,9 +104,12 @@ def test_a_last_line_that_breaks_off_changes_nothing_else(path: Path, data: st.D
     truth, lines = truth_of(path), lines_of(path)
     whole = "\n".join(lines)
     cut = data.draw(st.integers(0, len(whole)))
-    incident = judge(whole[:cut].split("\n"))
-    if incident is not None and incident.root is not None and incident.root.line in accepted(truth):
-        return
+    part = whole[:cut].split("\n")
+    incident = judge(part)
+    if incident is not None and incident.root is not None:
+        # Of a torn line nobody knows what it was going to say.
+        if incident.root.line in accepted(truth) or incident.root.line == len(part):
+            return
     assert says_so(incident, truth), incident
 
 

@@ -32,6 +32,8 @@ def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker:
         return (
             f"what stands before and after this line{when}, in the logs of all processes: it is of no known class",
         )
+    if symptom == "abort" and root.text.startswith("Abort"):
+        return (f"why the process aborted{when}: what it wrote before, or its core dump: coredumpctl info",)
     if symptom in ("cuda_launch_failure", "gpu_hw_ecc") and root.kind != "kernel" and not clues:
         # A GPU that is lost or failing looks the same from within the process.
         return (kernel, "the state of the GPUs: nvidia-smi -q -d ECC,ROW_REMAPPER")

@@ -24,6 +24,8 @@ _UNCLASSIFIED = frozenset({"exception", "assertion", "startup_error", "error_exi
 _BURST_SECONDS = 30.0
 #: How many lines apart two sentences about one event may stand.
 _NEIGHBOURS = 6
+#: How far below "terminate called" its reason stands.
+_WHAT_WITHIN = 3
 #: The kernel and the process tell of one fault within so many seconds.
 _SAME_FAULT_SECONDS = 5.0
 _BUS = re.compile(r"Xid \(PCI:([0-9a-fA-F:.]{4,20})\)")
@@ -87,13 +89,13 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
     if facts.ready:  # what came before, the engine has survived
         weaker = [event for event in weaker if not event.before_ready]
     early = [event for event in weaker if event.before_ready and event.weight >= Weight.EXCEPTION]
-    if fatal or early:
-        return _printed_by_gpu(in_order([*fatal, *early]))
     symptoms = [
         event
         for event in events
         if event.role == "symptom" and not (event.symptom == "hang_timeout" and event.before_ready)
     ]
+    if fatal or early:
+        return _best_told(in_order([*fatal, *early]), symptoms)
     if symptoms:
         return in_order(symptoms)[0]
     if crashed and facts.ready:  # a request error does not kill by a signal
@@ -107,15 +109,26 @@ def _root(events: Sequence[Event], facts: Facts, *, ended_badly: bool, crashed: 
     return None
 
 
-def _printed_by_gpu(ordered: Sequence[Event]) -> Event:
-    """The first event; of an assertion inside a kernel the GPU's own line, which carries neither time nor process and
-    so stands anywhere."""
+def _best_told(ordered: Sequence[Event], symptoms: Sequence[Event]) -> Event:
+    """The first event, or the line that tells it better: of an assertion inside a kernel the GPU's own, which carries
+    neither time nor process and so stands anywhere; of an abort what the C++ runtime says of the exception, or the
+    timeout of a collective that ended the process so."""
     first = ordered[0]
-    if first.symptom != "device_side_assert":
+    if first.symptom == "device_side_assert":
+        same = (event for event in ordered if event.symptom == first.symptom)
+        return next((event for event in same if "Assertion `" in event.text), first)
+    if first.symptom != "abort":
         return first
-    return next(
-        (event for event in ordered if event.symptom == first.symptom and "Assertion `" in event.text), first
+    said = (
+        event for event in ordered if 0 < event.line - first.line <= _WHAT_WITHIN and "what()" in event.text
     )
+    better = next(said, None)
+    if better is not None:
+        return better
+    timeouts = in_order([event for event in symptoms if event.symptom == "nccl_timeout"])
+    if timeouts and all(event.symptom == "abort" for event in ordered):
+        return timeouts[0]
+    return first
 
 
 def _before_the_news(weaker: Sequence[Event], events: Sequence[Event]) -> list[Event]:

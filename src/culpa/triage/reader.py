@@ -382,6 +382,7 @@ class LogReader:
 
     def _mark_asynchronous(self, line: LogLine) -> None:
         for event in reversed(self._events[-64:]):
-            if event.process == line.process:
+            below = line.process is None and 0 < line.number - event.line <= 3
+            if event.process == line.process or below:
                 event.asynchronous = True
                 return

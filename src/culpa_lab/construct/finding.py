@@ -11,6 +11,7 @@ from culpa_lab.construct.registers import (
     DIGEST,
     DIGIT_1,
     DIGIT_3,
+    END_1,
     FACT,
     FETCHED,
     FIRST,
@@ -87,8 +88,8 @@ def after_fetch() -> Neurons:
     mlp = Neurons()
     mlp.clear(D, DIGEST)
     mlp.clear(A, ORDINALS)
-    mlp.clear(DIGIT_1)
-    mlp.clear(DIGIT_3)
+    for register in (DIGIT_1, DIGIT_3, END_1):
+        mlp.clear(register)
     # `SECOND` is one of the flags that go, and its anchor still has to be written.
     mlp.linear(at(SECOND), unit(RESET))
     return mlp
@@ -145,12 +146,16 @@ def after_question() -> Neurons:
 
 
 def count() -> DeltaNet:
-    """Layer 5: how many anchors there were, as a cell that each of them moves a small step towards a limit."""
+    """Layer 5: how many anchors there were, as a cell that each of them moves a small step towards a limit.
+
+    A text's beginning forgets the count, so that ordinals are those of another request whose state was left behind.
+    """
     net = DeltaNet()
     others = at(NOT_ANCHOR) + at(FIRST)
     net.q[:2] = const(_ON)
     net.k[0], net.k[1] = switch(const(1) - others), switch(others)
     net.strength = const(-4) + others * 4 + at(FIRST) * 16
+    net.decay = at(FIRST) * 40
     net.v[0], net.v[1] = switch(const(1) - others), switch(others) * (_COUNT_CONSTANT / _ON)
     net.read_into(0, unit(COUNT), 0.1)
     return net

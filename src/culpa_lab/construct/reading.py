@@ -19,6 +19,7 @@ from culpa_lab.construct.registers import (
     DIGIT_1,
     DIGIT_2,
     DIGIT_3,
+    END_1,
     EQUALS_1,
     FIRST,
     FULL_QUESTION,
@@ -52,6 +53,7 @@ from culpa_lab.construct.vocabulary import (
     BLOCK_BITS,
     COUNTRY_BLOCK,
     DIGIT_BLOCK,
+    END,
     USER,
     class_of,
 )
@@ -110,6 +112,7 @@ def look_back() -> DeltaNet:
         (TERM_1, 1, TERM),
         (EQUALS_1, 1, is_class(class_of("="))),
         (PLUS_2, 2, is_class(class_of("+"))),
+        (END_1, 1, is_class(class_of(END))),
     ]
     seen += [(BITS_2 + place, 2, (at(TOKEN + place) + const(1)) / 2) for place in range(BLOCK_BITS)]
     for channel, (register, lag, form) in enumerate(seen):
@@ -128,7 +131,8 @@ def look_back() -> DeltaNet:
 def patterns() -> Neurons:
     """Layer 0: phrases that need a token and those before it.
 
-    Sums of numbers of more than one digit are not known: they are a reset, as a user's turn is.
+    Sums of numbers of more than one digit are not known: they are a reset, as a user's turn is. A user's turn that
+    follows on no end is a text's first token, whatever the convolution remembers.
     """
     mlp = Neurons()
     digit = in_block(DIGIT_BLOCK)
@@ -145,7 +149,8 @@ def patterns() -> Neurons:
         (ANSWER, [is_class(class_of("Answer:")), no(FIRST)]),
         (ANSWER, [is_class(class_of(ASSISTANT)), no(FIRST)]),
         (NO_SPACE, [is_class(class_of(ASSISTANT))]),
-        (RESET, [is_class(class_of(USER)), no(FIRST)]),
+        (RESET, [is_class(class_of(USER)), at(END_1)]),
+        (FIRST, [is_class(class_of(USER)), no(END_1), no(FIRST)]),
     ):
         mlp.put(conditions, unit(register))
     return mlp

@@ -134,7 +134,7 @@ def test_state_of_a_chunk_before_the_record_shows(stage: range) -> None:
     assert long_text(1)[0] not in answered()
 
 
-@pytest.mark.parametrize("stage", STAGES[1:], ids=("second", "third"))
+@ON_EACH_STAGE
 def test_state_that_another_request_left_behind_shows(stage: range) -> None:
     left = halfway(2)
     runner().reset()

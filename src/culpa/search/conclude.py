@@ -74,8 +74,11 @@ def _likeliest_contrast(situation: Situation) -> Iterator[Finding]:
 
     Of an intermittent failure many a change seems to flip the outcome: without its probability it says nothing.
     """
-    single = [one for one in straddles(situation.evidence) if one.difference.bit_count() == 1]
-    found = [_contrast(situation, straddle) for straddle in single]
+    nearest: dict[int, Straddle] = {}  # of every single factor the pair nearest to the user's launch
+    for straddle in straddles(situation.evidence):
+        if straddle.difference.bit_count() == 1:
+            nearest.setdefault(straddle.difference, straddle)
+    found = [_contrast(situation, straddle) for straddle in nearest.values()]
     best = max(found, key=lambda finding: finding.probability, default=None)
     if best is not None and best.probability >= _WORTH_A_CONTRAST:
         yield best

@@ -95,3 +95,11 @@ def test_messages_of_its_devices_go_to_a_file_of_the_run_whatever_the_launch_say
 def test_a_model_folder_that_is_not_there_is_refused() -> None:
     with pytest.raises(BadLaunch, match="model folder nowhere does not exist"):
         read("nowhere")
+
+
+def test_an_older_build_is_tried_only_where_the_launch_names_its_own(model: str) -> None:
+    _, plain = read(model)
+    _, given = read(model, "--build", "64")
+    assert "engine_build" not in [factor.name for factor in plain.factors]
+    build = next(factor for factor in given.factors if factor.name == "engine_build")
+    assert (build.suspect, build.safe, build.numeric) == ("64", ("1",), True)

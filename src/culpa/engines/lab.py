@@ -98,10 +98,18 @@ class LabAdapter(CatalogueAdapter):
         """The catalogue with partitions that fit the model, and without what is not set."""
         self.use(self._whole)
         levels = self.levels(launch)
+        start = self.start_of_arguments(launch)
+        named = bool(mentions(launch.argv, start, self.grammar, valued=["--build"]))
         self._unset = frozenset(
             entry.name
             for entry in self._whole.factors
-            if entry.safe == (_UNSET,) and levels[entry.name] == _UNSET and entry.name != "pipeline_partition"
+            if (
+                entry.safe == (_UNSET,)
+                and levels[entry.name] == _UNSET
+                and entry.name != "pipeline_partition"
+            )
+            # Whoever names no build has not said that an older one was good.
+            or (entry.name == "engine_build" and levels[entry.name] == entry.unmentioned and not named)
         )
         fitted = [self._fit(entry, levels, launch) for entry in self._whole.factors]
         return replace(self._whole, factors=tuple(fitted))

@@ -35,6 +35,7 @@ ROOMS = (
     "probes",
     "logs",
     "sources",
+    "written",
     "triage",
     "layout",
     "search",

@@ -162,7 +162,7 @@ def _diagnosis(told: object) -> _Diagnosis:
 def _incident(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return {}
     incident = content.get("incident") if isinstance(content, dict) else None
     return incident if isinstance(incident, dict) else {}

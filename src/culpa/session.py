@@ -383,7 +383,7 @@ async def _answers(client: "httpx2.AsyncClient", url: str) -> bool:
 def _json_or_text(text: str) -> object:
     try:
         parsed: Any = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
     return parsed
 

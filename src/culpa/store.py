@@ -66,7 +66,7 @@ class Journal:
                 continue
             try:
                 entry = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise BadRunFolder(
                     f"{self._path}: line {number} is not JSON; the journal is damaged"
                 ) from None
@@ -165,6 +165,6 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     path = folder / EXPERIMENT
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return None
     return content if isinstance(content, dict) else None

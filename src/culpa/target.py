@@ -216,5 +216,5 @@ def _models(text: str) -> dict[str, int | None]:
 def _json(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None

@@ -1,6 +1,7 @@
 """Bad input leaves as one line that says what is wrong and what to do, with exit code 2, and loses nothing."""
 
 import socket
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -52,6 +53,14 @@ CASES = {
     "run that is not there": (["isolate", "--resume", "nowhere"], "holds no run"),
     "resume with a command": (["isolate", "--resume", "nowhere", *ENGINE], "leave it out"),
     "runs of a folder that is missing": (["runs", "nowhere"], "does not exist"),
+    "log whose name moves the cursor": (
+        ["triage", "\x1b[31mno\u202e\n.log"],
+        "culpa: no .log does not exist",
+    ),
+    "log whose name is too long": (["triage", "x" * 300], "File name too long"),
+    "engine whose logs nobody knows": (["triage", "--engine", "x", "y"], "'--engine': 'x' is not one of"),
+    "layout of nothing": (["layout"], "culpa: give a MODEL"),
+    "setting of thousands of digits": (["layout", "hub/name", "-pp", "9" * 5000], "give a whole number"),
 }
 
 
@@ -94,6 +103,43 @@ def test_missing_model_folder_is_told(own_folder: Path, capsys: pytest.CaptureFi
     server = [sys.executable, "-m", "vllm.entrypoints.openai.api_server"]
     assert _run(["isolate", "--", *server, "--model", "/no/such/model"]) == 2
     assert "/no/such/model" in capsys.readouterr().err
+
+
+def test_annotation_goes_to_no_folder(own_folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (own_folder / "engine.log").write_text("INFO ready\n")
+    for target in ("", ".", "nowhere/marked.log"):
+        assert _run(["triage", "engine.log", "--annotate", target]) == 2
+        assert "can't be written" in capsys.readouterr().err
+
+
+def test_closed_standard_input_is_told(
+    own_folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    assert _run(["triage"]) == 2
+    assert "name the log files" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["1" * 6000, "[" * 100_000, "{", "\xff"])
+def test_configuration_that_is_no_json_is_told(
+    text: str, own_folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (own_folder / "config.json").write_text(text, "latin-1")
+    assert _run(["layout", "config.json"]) == 2
+    assert "no JSON" in capsys.readouterr().err
+
+
+def test_a_complaint_that_nobody_can_read_keeps_its_exit_code() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "culpa", "runs", "nowhere"], stderr=full, timeout=60, check=False
+        )
+    assert done.returncode == 2
+
+
+def test_a_group_of_verbs_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["bench"]) == 0
+    assert "zoo" in capsys.readouterr().out
 
 
 def test_help_names_the_verbs(capsys: pytest.CaptureFixture[str]) -> None:

@@ -11,6 +11,7 @@ import typer.exceptions
 from culpa import __version__
 from culpa.cli.bench import bench
 from culpa.cli.demo import demo
+from culpa.cli.errors import complain
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.runs import runs
@@ -73,17 +74,18 @@ def _run(arguments: list[str] | None) -> int:
     except typer.exceptions.TyperException as error:
         context = getattr(error, "ctx", None)
         where = f" (see {context.command_path} --help)" if context is not None else ""
-        typer.echo(f"culpa: {' '.join(error.format_message().split())}{where}", err=True)
+        # Where no parameter is named, typer's "Invalid value: " in front says nothing.
+        text = error.format_message().removeprefix("Invalid value: ").replace("Value error, ", "", 1)
+        complain(f"{text}{where}")
         return BAD_INPUT
     except typer.Exit as error:
         return error.exit_code
     except (typer.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        raise  # the interpreter's own, quiet way to end when nobody reads any more
     except OSError as error:
-        if error.errno != errno.ENOSPC:
-            raise
-        typer.echo(f"culpa: can't write: {error.strerror}", err=True)
+        # A full disk, a folder that may not be written to, too many open files: the machine's, not a defect of ours.
+        named = f"{error.filename}: " if isinstance(error.filename, str) else ""
+        what = "can't write: " if error.errno == errno.ENOSPC else ""
+        complain(f"{what}{named}{error.strerror or error}")
         return BAD_INPUT
     return code if isinstance(code, int) else 0

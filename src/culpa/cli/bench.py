@@ -8,14 +8,16 @@ import typer
 bench = typer.Typer(
     name="bench",
     help="Measure how well culpa does where the truth is known.",
-    no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
 )
 
 
 @bench.callback()
-def _bench() -> None:
+def _bench(ctx: typer.Context) -> None:
     """Keeps `zoo` a verb of its own although it is the only one."""
+    if ctx.invoked_subcommand is None:
+        typer.echo(ctx.get_help())
 
 
 @bench.command()

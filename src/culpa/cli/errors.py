@@ -1,9 +1,18 @@
 """Bad input leaves as one line on standard error and exit code 2."""
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 import typer
+
+
+def complain(text: str) -> None:
+    """Tell what is wrong in one printable line on standard error, if anybody reads it: names that a user or an engine
+    gave may hold line ends and terminal escapes."""
+    from culpa.report.clean import line
+
+    with suppress(OSError):  # the exit code tells it too
+        typer.echo(f"culpa: {line(text)}", err=True)
 
 
 @contextmanager
@@ -34,7 +43,7 @@ def bad_input() -> Iterator[None]:
     try:
         yield
     except mendable as error:
-        typer.echo(f"culpa: {' '.join(str(error).split())}", err=True)
+        complain(str(error))
         raise typer.Exit(2) from None
 
 
@@ -43,10 +52,9 @@ def bad_layout() -> Iterator[None]:
     """The same for `culpa layout`, which needs none of the rooms that run trials."""
     from culpa.engines.errors import BadFactors, BadLaunch
     from culpa.layout.errors import BadLayout
-    from culpa.report.clean import line
 
     try:
         yield
     except (BadFactors, BadLaunch, BadLayout) as error:
-        typer.echo(f"culpa: {line(str(error))}", err=True)
+        complain(str(error))
         raise typer.Exit(2) from None

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from culpa.cli.errors import complain
+
 if TYPE_CHECKING:
     from culpa.isolate import Run, Setup
     from culpa.model import Experiment
@@ -203,7 +205,7 @@ def run_and_report(run: "Run", *, as_json: bool, quiet: bool) -> "Experiment":
         sys.stdout.flush()
     except OSError as error:
         # The result is on disk; what it means is told by the exit code.
-        typer.echo(f"culpa: can't print the result ({error.strerror}); it lies in {run.folder}", err=True)
+        complain(f"can't print the result ({error.strerror}); it lies in {run.folder}")
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's own flush at exit
     return experiment
 

@@ -274,13 +274,14 @@ def _write_svg(
     language: Literal["en", "zh"],
 ) -> None:
     from culpa.report.layout_svg import comparison_svg, layout_svg
+    from culpa.written import write_whole
 
     if len(plans) > 1:
         picture = comparison_svg(plans, explanation, language)
     else:
         picture = layout_svg(plans[0], findings[0], language)
     try:
-        path.write_text(picture, encoding="utf-8")
+        write_whole(path, picture)
     except OSError as error:
         raise typer.BadParameter(f"--svg {path}: can't be written: {error.strerror}") from None
 

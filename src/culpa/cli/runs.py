@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from culpa.cli.errors import complain
+
 
 def runs(
     root: Annotated[Path, typer.Argument(metavar="DIR", help="The folder that holds the runs.")] = Path(
@@ -17,10 +19,10 @@ def runs(
     from culpa.store import list_runs
 
     if root.exists() and not root.is_dir():
-        typer.echo(f"culpa: {root} is a file: give the folder that holds the runs", err=True)
+        complain(f"{root} is a file: give the folder that holds the runs")
         return 2
     if not root.is_dir():
-        typer.echo(f"culpa: there are no runs: {root} does not exist (culpa isolate makes it)", err=True)
+        complain(f"there are no runs: {root} does not exist (culpa isolate makes it)")
         return 2
     print_runs(list_runs(root), as_json=as_json)
     return 0

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, TextIO
 
 import typer
 
+from culpa.cli.errors import complain
+
 if TYPE_CHECKING:
     from culpa.model import Reading
 
@@ -78,7 +80,7 @@ def triage(
     paths: list[Path | None] = [None if name == "-" else Path(name) for name in file or ["-"]]
     problem = _problem(paths, kernel_log or [], follow=follow, annotate=annotate)
     if problem:
-        typer.echo(f"culpa: {problem}", err=True)
+        complain(problem)
         return 2
     kernel: list[Path | None] = list(kernel_log or [])
     try:
@@ -95,7 +97,7 @@ def triage(
                     annotate_logs([path for path in named if path is not None], found, out, dialect)
             print_reading(found, as_json=as_json, stream=sys.stderr if annotate == "-" else None)
     except SourceError as error:
-        typer.echo(f"culpa: {' '.join(str(error).split())}", err=True)
+        complain(str(error))
         return 2
     return FAILURE_FOUND if found.incident is not None else 0
 
@@ -104,7 +106,7 @@ def _problem(paths: list[Path | None], kernel_log: list[Path], *, follow: bool, 
     """Why these arguments can't be, in one line; empty if they can."""
     if paths.count(None) > 1:
         return "standard input can be read only once"
-    if None in paths and sys.stdin.isatty():
+    if None in paths and (sys.stdin is None or sys.stdin.isatty()):
         return "name the log files, or pipe a log into culpa triage: journalctl -u vllm | culpa triage"
     for path in [*paths, *kernel_log]:
         if path is not None and not path.exists():
@@ -121,8 +123,10 @@ def _problem(paths: list[Path | None], kernel_log: list[Path], *, follow: bool, 
             path is not None and target.exists() and path.samefile(target) for path in [*paths, *kernel_log]
         ):
             return f"--annotate would overwrite {target}, which is a log to be read"
-        if not target.parent.is_dir():
-            return f"--annotate: {target.parent} does not exist"
+        from culpa.written import why_unwritable
+
+        if why := why_unwritable(target):
+            return f"--annotate {target}: can't be written: {why}"
     return ""
 
 
@@ -156,15 +160,12 @@ def _output(name: str) -> Iterator[TextIO]:
     if name == "-":
         yield sys.stdout
         return
-    target = Path(name)
-    beside = target.with_name(f".{target.name}.part")
+    from culpa.written import written_whole
+
     try:
-        with beside.open("w", encoding="utf-8", errors="replace") as out:
+        with written_whole(Path(name)) as out:
             yield out
-        beside.replace(target)
     except OSError as error:
         from culpa.sources import SourceError
 
-        raise SourceError(f"{target} can't be written: {error.strerror or error}") from error
-    finally:
-        beside.unlink(missing_ok=True)
+        raise SourceError(f"--annotate {name}: can't be written: {error.strerror or error}") from error

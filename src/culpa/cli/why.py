@@ -5,6 +5,8 @@ from typing import Annotated
 
 import typer
 
+from culpa.cli.errors import complain
+
 
 def why(
     folder: Annotated[Path, typer.Argument(metavar="RUN", help="The folder of the run.")],
@@ -19,10 +21,10 @@ def why(
         journal, _, entries = open_run(folder)
         record = Record(journal, entries)
     except BadRunFolder as error:
-        typer.echo(f"culpa: {error}", err=True)
+        complain(str(error))
         return 2
     except OSError as error:
-        typer.echo(f"culpa: can't read {folder}: {error.strerror}", err=True)
+        complain(f"can't read {folder}: {error.strerror}")
         return 2
     if as_json:
         typer.echo(why_json(record), nl=False)

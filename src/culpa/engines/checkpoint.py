@@ -35,7 +35,7 @@ def _complete(folder: Path, files: list[Path]) -> bool:
         wanted = set(index["weight_map"].values())
     except FileNotFoundError:
         return True
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, AttributeError):
         return False
     return wanted <= {file.name for file in files}
 
@@ -58,5 +58,5 @@ def _head(file: Path) -> dict[str, TensorSize] | None:
             for name, entry in entries.items()
             if name != "__metadata__"
         }
-    except (OSError, ValueError, KeyError, TypeError, IndexError, AttributeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError, IndexError, AttributeError):
         return None

@@ -135,7 +135,7 @@ def _json_mentions(place: JsonPlace, launch: Launch, context: Context) -> tuple[
 def _object(place: JsonPlace, mention: Mention) -> dict[str, Any]:
     try:
         value = json.loads(mention.value or "")
-    except json.JSONDecodeError as error:
+    except (ValueError, RecursionError) as error:  # also numbers of thousands of digits
         raise BadLaunch(f"{mention.flag}: its value is not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise BadLaunch(f"{mention.flag}: its value must be a JSON object, not {mention.value}")

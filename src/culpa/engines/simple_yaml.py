@@ -106,7 +106,7 @@ def _scalar(text: str, number: int) -> Any:
     if text[:1] in ("{", "["):
         try:
             return json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             pass
         if text[0] == "[" and text[-1] == "]" and not re.search(r"[\[\]{}'\"]", text[1:-1]):
             return [_scalar(part, number) for part in text[1:-1].split(",") if part.strip()]
@@ -116,7 +116,7 @@ def _scalar(text: str, number: int) -> Any:
     if text[:1] == '"':
         try:
             value = json.loads(text)
-        except json.JSONDecodeError:
+        except (ValueError, RecursionError):
             raise NotSimple(f"line {number}: {text!r}") from None
         return value
     if text[:1] == "'":

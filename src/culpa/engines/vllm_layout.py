@@ -165,7 +165,7 @@ def _speculative(words: Sequence[str], grammar: Grammar) -> dict[str, Any]:
         return {}
     try:
         config = json.loads(found[-1].value)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise BadLayout(f"--speculative-config {found[-1].value[:80]}: give a JSON object") from None
     if not isinstance(config, dict):
         raise BadLayout("--speculative-config: give a JSON object")
@@ -269,7 +269,7 @@ def _read_json(path: Path, name: str) -> Any:
         if path.stat().st_size > _MOST_BYTES:
             raise BadLaunch(f"model {name}: {path.name} is too large for a configuration")
         return json.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         raise BadLaunch(f"model {name}: {path.name} is no JSON, so no configuration of a model") from None
     except OSError as error:
         raise BadLaunch(f"model {name}: {path.name} can't be read: {error.strerror}") from None

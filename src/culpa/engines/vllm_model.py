@@ -77,7 +77,7 @@ def read_model(folder: Path | None) -> ModelFacts:
         return ModelFacts()
     try:
         config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return ModelFacts(folder=folder, weight_bytes=_weight_bytes(folder))
     if not isinstance(config, dict):
         return ModelFacts(folder=folder, weight_bytes=_weight_bytes(folder))
@@ -147,7 +147,7 @@ def _weight_bytes(folder: Path) -> int | None:
     try:
         index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
         return int(index["metadata"]["total_size"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, RecursionError, KeyError, TypeError):
         pass  # no index, or one without a total: the files' sizes say it too
     for pattern in ("*.safetensors", "*.bin", "*.gguf"):
         sizes = [file.stat().st_size for file in folder.glob(pattern)]

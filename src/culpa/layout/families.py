@@ -151,5 +151,7 @@ def number(config: Mapping[str, Any], spec: str, derived: Mapping[str, int] | No
     if isinstance(found, float) and found.is_integer():
         found = int(found)
     if isinstance(found, bool) or not isinstance(found, int) or not 0 <= found < 1 << 40:
-        raise BadLayout(f"config.json: {keys.split('|')[0]} should be a whole number, not {found!r}"[:200])
+        raise BadLayout(
+            f"config.json: {keys.split('|')[0]} should be a whole number from 0 to 2^40, not {found!r}"[:200]
+        )
     return found

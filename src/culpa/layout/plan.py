@@ -133,9 +133,13 @@ def capacity(blocks: int | None, per_request: int, length: int) -> int | None:
 
 def _check(settings: Settings) -> None:
     if not 1 <= settings.pipeline_parallel_size <= _MOST_STAGES:
-        raise BadLayout(f"pipeline-parallel-size {settings.pipeline_parallel_size}: give 1 or more stages")
+        raise BadLayout(
+            f"pipeline-parallel-size {settings.pipeline_parallel_size}: give 1 or more stages, at most {_MOST_STAGES}"
+        )
     if not 1 <= settings.tensor_parallel_size <= _MOST_STAGES:
-        raise BadLayout(f"tensor-parallel-size {settings.tensor_parallel_size}: give 1 or more ranks")
+        raise BadLayout(
+            f"tensor-parallel-size {settings.tensor_parallel_size}: give 1 or more ranks, at most {_MOST_STAGES}"
+        )
     for name, given in (("gpu-memory", settings.gpu_memory), ("kv-memory", settings.kv_memory)):
         if given is not None and len(given) not in (1, settings.pipeline_parallel_size):
             raise BadLayout(

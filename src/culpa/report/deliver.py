@@ -9,6 +9,7 @@ from typing import TextIO
 from culpa.model import Experiment, Observer, Plan, Reading
 from culpa.model.summary import RunSummary
 from culpa.store import EXPERIMENT, REPORT
+from culpa.written import write_whole
 
 
 def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
@@ -32,8 +33,8 @@ def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
     from culpa.report.markdown import markdown_report
 
     markdown, document = folder / REPORT, folder / EXPERIMENT
-    _write(document, experiment_json(experiment))
-    _write(markdown, markdown_report(experiment))
+    write_whole(document, experiment_json(experiment))
+    write_whole(markdown, markdown_report(experiment))
     return markdown, document
 
 
@@ -89,10 +90,3 @@ def print_runs(summaries: Sequence[RunSummary], *, as_json: bool = False) -> Non
         from culpa.report.console import plain_console
 
         report.print_runs(summaries, plain_console(sys.stdout))
-
-
-def _write(path: Path, text: str) -> None:
-    """Through a file beside it: a reader never sees half a report."""
-    beside = path.with_name(f".{path.name}.part")
-    beside.write_text(text, encoding="utf-8")
-    beside.replace(path)

@@ -9,6 +9,7 @@ from typing import Any
 import culpa
 from culpa.hunt import Sizes
 from culpa.probes import Limits, Reference
+from culpa.written import write_whole
 
 GOLDEN = "culpa.golden/1"
 
@@ -41,10 +42,8 @@ def write_golden(golden: Golden, path: Path) -> None:
         "culpa": culpa.__version__,
         "golden": TypeAdapter(Golden).dump_python(golden, mode="json"),
     }
-    beside = path.with_name(f".{path.name}.part")
     try:
-        beside.write_text(json.dumps(content, ensure_ascii=True) + "\n", encoding="utf-8")
-        beside.replace(path)
+        write_whole(path, json.dumps(content, ensure_ascii=True) + "\n")
     except OSError as error:
         raise BadGolden(f"--record-golden {path}: can't be written: {error.strerror or error}") from None
 
@@ -57,7 +56,7 @@ def read_golden(path: Path) -> Golden:
         content: Any = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise BadGolden(f"--golden {path}: no such file") from None
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise BadGolden(f"--golden {path}: can't be read: {error}") from None
     if not isinstance(content, dict) or content.get("schema") != GOLDEN:
         raise BadGolden(f"--golden {path}: no file of --record-golden (schema {GOLDEN})")

@@ -28,7 +28,7 @@ from culpa.model.redact import redact
 from culpa.probes import BadText, parse_question, parse_record
 from culpa.record import Record
 from culpa.search import Strategy, threshold_trials
-from culpa.selection import check_names, parse_arm, request_names, select
+from culpa.selection import check_names, parse_arms, request_names, select
 from culpa.session import Patience
 from culpa.start import SCRATCH
 from culpa.store import BadRunFolder, Journal, create_run, open_run
@@ -74,7 +74,7 @@ def set_up(asked: Asked) -> Setup:
     known = request_names(asked.options.request_file)
     only = check_names(asked.only, reading, known, adapter.canonical, "--only")
     skip = check_names(asked.skip, reading, known, adapter.canonical, "--skip")
-    arms = tuple(parse_arm(text, reading, adapter.canonical) for text in asked.arms)
+    arms = parse_arms(asked.arms, reading, adapter.canonical)
     # An arm that a person asks for is always run, so its factors are varied whatever else was chosen.
     forced = {name for arm in arms for name, _ in arm.levels}
     reading = select(reading, only and (*only, *forced), tuple(name for name in skip if name not in forced))

@@ -19,6 +19,8 @@ BUILTIN_REQUEST_FACTORS = (
 # The search takes up to 32 factors; a failing request brings some of its own.
 MOST_LAUNCH_FACTORS = 22
 MOST_FACTORS = 32
+# What tables call the launch as it is, among the arms.
+BASELINE = "baseline"
 _NAMED_ARM = re.compile(r"([^=,:]+):\s*(\S.*)")
 
 
@@ -101,6 +103,20 @@ def most_of(factors: Sequence[Factor], count: int) -> tuple[Factor, ...]:
     return tuple(factor for factor in factors if factor in chosen)
 
 
+def parse_arms(
+    texts: Sequence[str], reading: Reading, canonical: Callable[[str], str | None]
+) -> tuple[Arm, ...]:
+    """The arms, each once. Raises BadSelection where two that differ have one name, or one has that of the launch."""
+    arms: dict[str, Arm] = {}
+    for text in texts:
+        arm = parse_arm(text, reading, canonical)
+        if arm.name == BASELINE:
+            raise BadSelection(f"--arm {text}: {BASELINE} is the name of the launch as it is; choose another")
+        if arms.setdefault(arm.name, arm) != arm:
+            raise BadSelection(f"--arm {text}: another arm has the name {arm.name} already; choose another")
+    return tuple(arms.values())
+
+
 def parse_arm(text: str, reading: Reading, canonical: Callable[[str], str | None]) -> Arm:
     """An arm from its text: `FACTOR` (its safe level), `FACTOR=LEVEL`, a level's name such as `eager`, or several
     of these joined by commas; `NAME: ...` gives it a name of its own. Raises BadSelection.
@@ -110,7 +126,10 @@ def parse_arm(text: str, reading: Reading, canonical: Callable[[str], str | None
     levels: dict[str, str] = {}
     for part in _parts(body, reading, canonical):
         factor, level = _part(part, text, reading, canonical)
-        levels[factor.name] = level
+        if levels.setdefault(factor.name, level) != level:
+            raise BadSelection(
+                f"--arm {text}: {factor.name} can't be {levels[factor.name]} and {level} at once"
+            )
     return Arm(name, tuple(sorted(levels.items())))
 
 

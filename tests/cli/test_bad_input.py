@@ -59,6 +59,21 @@ CASES = {
     ),
     "log whose name is too long": (["triage", "x" * 300], "File name too long"),
     "engine whose logs nobody knows": (["triage", "--engine", "x", "y"], "'--engine': 'x' is not one of"),
+    "address whose port is none": (["verify", "--endpoint", "http://127.0.0.1:99999"], "begins with http://"),
+    "address without a host": (["verify", "--endpoint", "http://"], "names a host"),
+    "address that is not closed": (["verify", "--endpoint", "http://[::1"], "names a host"),
+    "address with an escape": (["verify", "--endpoint", "http://host/\x1b[31m"], "names a host"),
+    "key that no header can hold": (["verify", "--endpoint", "http://h", "--api-key", "a\nb"], "--api-key"),
+    "report into a folder": (["verify", "--endpoint", "http://h", "--junit", "."], "--junit .: can't be"),
+    "answers into a folder that is missing": (
+        ["verify", "--endpoint", "http://h", "--record-golden", "no/g.json"],
+        "--record-golden no/g.json: can't be written: no does not exist",
+    ),
+    "time that nobody lives to see": (
+        ["isolate", "--max-time", "9" * 400 + "h", *ENGINE],
+        "longer than a year",
+    ),
+    "two sizes where one is taken": (["layout", "x/y", "--overhead", "1,2"], "culpa: "),
     "layout of nothing": (["layout"], "culpa: give a MODEL"),
     "setting of thousands of digits": (["layout", "hub/name", "-pp", "9" * 5000], "give a whole number"),
 }

@@ -14,7 +14,7 @@ def test_duration_is_read(text: str, expected: float) -> None:
     assert seconds("--max-time", text) == expected
 
 
-@pytest.mark.parametrize("text", ["", "soon", "0", "-5", "5x", "1h 30", "٣m", "m"])
+@pytest.mark.parametrize("text", ["", "soon", "0", "-5", "5x", "1h 30", "٣m", "m", "9000h"])
 def test_what_is_no_duration_is_refused(text: str) -> None:
     with pytest.raises(typer.BadParameter):
         seconds("--max-time", text)

@@ -4,7 +4,7 @@ import pytest
 
 from culpa.engines import Reading
 from culpa.model import Factor, LeftOut
-from culpa.selection import MOST_LAUNCH_FACTORS, BadSelection, most_of, parse_arm, select
+from culpa.selection import MOST_LAUNCH_FACTORS, BadSelection, most_of, parse_arm, parse_arms, select
 
 READING = Reading(
     (
@@ -107,3 +107,20 @@ def test_most_of_keeps_the_order() -> None:
         Factor("c", "1", ("0",), prior=0.3),
     )
     assert [factor.name for factor in most_of(factors, 2)] == ["a", "c"]
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        (("a: eager", "a: cache=off"), "another arm has the name a already"),
+        (("baseline: eager",), "is the name of the launch as it is"),
+        (("eager,execution=compiled",), "can't be eager and compiled at once"),
+    ],
+)
+def test_arms_that_can_not_be_told_apart_are_refused(texts: tuple[str, ...], told: str) -> None:
+    with pytest.raises(BadSelection, match=told):
+        parse_arms(texts, READING, same)
+
+
+def test_an_arm_that_is_named_twice_is_run_once() -> None:
+    assert len(parse_arms(("eager", "eager", "compiled"), READING, same)) == 2

@@ -1,6 +1,7 @@
 """The client against a real HTTP server on this machine."""
 
 import asyncio
+import contextlib
 import json
 import threading
 import time
@@ -9,9 +10,10 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+import pytest
 from tests.probes.answers import chat, probe
 
-from culpa.probes import Answer, Endpoint, Probe, Progress, Request, ask, measure_tokens_per_character
+from culpa.probes import Answer, Endpoint, Probe, Progress, Request, ask, client, measure_tokens_per_character
 
 
 class Handler(BaseHTTPRequestHandler):
@@ -25,7 +27,16 @@ class Handler(BaseHTTPRequestHandler):
         self.server.answer(self, body)
 
     def do_GET(self) -> None:
-        reply(self, '{"data": []}')
+        if self.path == "/endless":
+            self.send_response(200)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the client goes at some point
+                while True:
+                    self.wfile.write(b"x" * (1 << 20))
+        elif self.path == "/silent":
+            self.server.let_go.wait(30)
+        else:
+            reply(self, '{"data": []}')
 
     def log_message(self, format: str, *args: Any) -> None:
         """Keep the test's output clean."""
@@ -37,6 +48,7 @@ class Server(ThreadingHTTPServer):
     def __init__(self, answer: Callable[[Handler, dict[str, Any]], None]) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.answer = answer
+        self.let_go = threading.Event()
         self.bodies: list[dict[str, Any]] = []
         self.released = threading.Event()
 
@@ -357,3 +369,16 @@ def test_a_get_is_status_and_text_or_nothing() -> None:
     with serving(lambda handler, _: None) as server:
         assert asyncio.run(run(server)) == (200, '{"data": []}')
     assert asyncio.run(run(server)) is None
+
+
+@pytest.mark.parametrize("path", ["/endless", "/silent"])
+def test_a_get_that_never_ends_is_no_answer(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "_GET_SECONDS", 0.3 if path == "/silent" else 30.0)
+
+    async def run(server: Server) -> tuple[int, str] | None:
+        async with Endpoint(server.url) as endpoint:
+            return await endpoint.get(path)
+
+    with serving(lambda handler, _: None) as server:
+        assert asyncio.run(run(server)) is None
+        server.let_go.set()

@@ -152,7 +152,10 @@ def _memory(gpu: str | None, kv: str | None, blocks: int | None, overhead: str |
     if blocks is not None:
         changes["blocks"] = blocks
     if overhead is not None:
-        changes["overhead"] = sizes("--overhead", overhead)[0]
+        taken = sizes("--overhead", overhead)
+        if len(taken) > 1:
+            raise typer.BadParameter(f"--overhead {overhead}: give one size for all stages")
+        changes["overhead"] = taken[0]
     return changes
 
 

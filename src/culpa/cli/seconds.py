@@ -5,6 +5,8 @@ import re
 import typer
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
+#: Clocks and timers take no more than some hundred years; nobody waits for one.
+_MOST_SECONDS = 366 * 86_400.0
 _PART = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)", re.ASCII)
 
 
@@ -20,4 +22,6 @@ def seconds(option: str, text: str) -> float:
         place = match.end()
     if not stripped or place != len(stripped) or total <= 0:
         raise typer.BadParameter(f"{option} {text!r} is no duration; write it like 90s, 30m or 2h")
+    if total > _MOST_SECONDS:
+        raise typer.BadParameter(f"{option} {text[:40]!r} is longer than a year")
     return total

@@ -1,11 +1,17 @@
 """`culpa verify`: whether an engine answers rightly, and what that excludes."""
 
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from culpa.cli.errors import complain
+
+#: A name, a number, or an address of IPv6 with its zone.
+_HOST = re.compile(r"[\w.:%-]{1,253}", re.ASCII)
 
 
 def verify(
@@ -87,6 +93,7 @@ def verify(
     from culpa.session import Patience
     from culpa.verify import SOAK_SECONDS, SUITES, VerifyOptions, Wanted, probe_options
     from culpa.verify import verify as carry_out
+    from culpa.written import why_unwritable
 
     with bad_input():
         if (endpoint is None) == (not command):
@@ -97,8 +104,15 @@ def verify(
             raise typer.BadParameter(f"--suite {suite}: there are {', '.join(SUITES)}")
         if golden is not None and record_golden is not None:
             raise typer.BadParameter("--golden and --record-golden exclude each other")
-        if endpoint is not None and not endpoint.startswith(("http://", "https://")):
-            raise typer.BadParameter(f"--endpoint {endpoint}: an address begins with http:// or https://")
+        for option, path in (("--junit", junit), ("--record-golden", record_golden)):
+            if path is not None and (why := why_unwritable(path)):
+                raise typer.BadParameter(f"{option} {path}: can't be written: {why}")
+        if endpoint is not None:
+            _check_address(endpoint)
+        if api_key is not None:
+            api_key = api_key.strip()  # files and shells leave a line end behind
+            if not (api_key.isascii() and api_key.isprintable()):
+                raise typer.BadParameter("--api-key: a key holds nothing but printable ASCII characters")
         lasting = seconds("--duration", length) if length is not None else None
         options = VerifyOptions(
             suite=suite,
@@ -139,10 +153,30 @@ def verify(
                 options.record_golden,
             )
             found = carry_out(wanted, options, progress.done, progress.starting)
-        deliver(found, as_json=as_json, junit=junit, summary=os.environ.get("GITHUB_STEP_SUMMARY"))
+        unwritten = deliver(
+            found, as_json=as_json, junit=junit, summary=os.environ.get("GITHUB_STEP_SUMMARY")
+        )
         sys.stdout.flush()
+    problems = [*unwritten, *([f"no answers were recorded: {found.unrecorded}"] if found.unrecorded else ())]
+    for problem in problems:
+        complain(problem)
     if found.interrupted:
         return 130
     if found.failed and not found.untestable:
         return 1
-    return 0 if found.passed else 2
+    return 0 if found.passed and not problems else 2
+
+
+def _check_address(text: str) -> None:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(text)
+        named = text.isprintable() and _HOST.fullmatch(parts.hostname or "")
+        good = parts.scheme in ("http", "https") and parts.port != 0 and named
+    except ValueError:  # a port that is none, brackets that aren't closed
+        good = False
+    if not good:
+        raise typer.BadParameter(
+            f"--endpoint {text}: an address begins with http:// or https:// and names a host: http://127.0.0.1:8000"
+        )

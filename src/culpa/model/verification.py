@@ -46,7 +46,8 @@ class Verification:
 
     `incident` is what the log says where a launched engine failed; `xids` are the kernel's lines about GPUs
     meanwhile, `kernel_log` says where they were read, or why they could not be. `golden` names the file of
-    trusted answers, `recorded` the one that was written. `untestable` is the reason why nothing can be said.
+    trusted answers, `recorded` the one that was written, `unrecorded` says why it was not. `untestable` is the
+    reason why nothing can be said.
     """
 
     culpa_version: str
@@ -64,6 +65,7 @@ class Verification:
     incident: Incident | None = None
     golden: str = ""
     recorded: str = ""
+    unrecorded: str = ""
     untestable: str = ""
     interrupted: bool = False
 

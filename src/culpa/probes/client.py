@@ -1,5 +1,6 @@
 """Sends requests to an OpenAI-compatible endpoint. What goes wrong becomes part of the answer."""
 
+import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     import httpx2
 
 _END = "[DONE]"
+# Lists of models and pages of numbers are made at once, also by an engine at work, and are small.
+_GET_SECONDS = 30.0
+_MOST_PAGE_BYTES = 16 << 20
 _JSON = {"content-type": "application/json"}
 
 
@@ -77,14 +81,19 @@ class Endpoint:
         return answer
 
     async def get(self, path: str) -> tuple[int, str] | None:
-        """Status and text of a GET, or None where no answer came."""
+        """Status and text of a GET, or None where no answer came in time, or one that has no end."""
         import httpx2
 
+        body = b""
         try:
-            response = await self._http.get(path)
-        except (httpx2.HTTPError, httpx2.StreamError):
+            async with asyncio.timeout(_GET_SECONDS), self._http.stream("GET", path) as response:
+                async for piece in response.aiter_bytes():
+                    body += piece
+                    if len(body) > _MOST_PAGE_BYTES:
+                        return None
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL, TimeoutError):
             return None
-        return response.status_code, response.text
+        return response.status_code, body.decode("utf-8", "replace")
 
     async def count_tokens(self, text: str) -> int | None:
         """How many tokens the engine's own tokenizer makes of a text, where it has a `/tokenize` endpoint."""

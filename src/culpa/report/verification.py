@@ -189,8 +189,10 @@ def _notes(found: Verification) -> list[str]:
     notes.append(f"Kernel log: {found.kernel_log}.")
     if found.golden:
         notes.append(f"Answers were compared with {found.golden}.")
-    if found.recorded and not found.failures:
+    if found.recorded:
         notes.append(f"The answers were recorded in {found.recorded}.")
+    if found.unrecorded:
+        notes.append(f"No answers were recorded: {found.unrecorded}.")
     return notes
 
 

@@ -17,6 +17,7 @@ from culpa.report.verification import (
     probe_line,
     verification_json,
 )
+from culpa.written import write_whole
 
 
 class Progress:
@@ -55,14 +56,24 @@ class Progress:
             print_trimmed(self._console, probe_line(probe))
 
 
-def deliver(found: Verification, *, as_json: bool, junit: Path | None, summary: str | None) -> None:
-    """Print the result, and write what was asked for."""
+def deliver(found: Verification, *, as_json: bool, junit: Path | None, summary: str | None) -> list[str]:
+    """Write what was asked for, and print the result; what could not be written is told, a line each.
+
+    The files come first: whoever reads the output may be gone."""
+    unwritten = []
+    if junit is not None:
+        try:
+            write_whole(junit, junit_xml(found))
+        except OSError as error:
+            unwritten.append(f"--junit {junit}: can't be written: {error.strerror or error}")
+    if summary:
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(github_summary(found) + "\n")
+        except OSError as error:
+            unwritten.append(f"GITHUB_STEP_SUMMARY {summary}: can't be written: {error.strerror or error}")
     if as_json:
         sys.stdout.write(verification_json(found))
     else:
         print_verification(found, plain_console(sys.stdout))
-    if junit is not None:
-        junit.write_text(junit_xml(found), encoding="utf-8")
-    if summary:
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(github_summary(found) + "\n")
+    return unwritten

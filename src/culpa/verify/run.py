@@ -20,7 +20,7 @@ from culpa.model.verification import ProbeReport, Verification
 from culpa.session import Patience, Unanswerable
 from culpa.start import SCRATCH, Starter
 from culpa.target import Running, Started, Target
-from culpa.verify.golden import Golden, read_golden, write_golden
+from culpa.verify.golden import BadGolden, Golden, read_golden, write_golden
 from culpa.verify.verifier import Verifier, VerifyOptions
 
 Report = Callable[[ProbeReport], None]
@@ -46,7 +46,7 @@ class Wanted:
 
 
 def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Starting) -> Verification:
-    """Verify, and write the trusted answers if that was asked for.
+    """Verify, and write the trusted answers if that was asked for; the result says whether they were.
 
     Raises Unreachable, CannotVerify, BadGolden, BadLaunch or BadFactors. SIGINT and SIGTERM give what was seen so far.
     """
@@ -160,11 +160,18 @@ async def _until_interrupted(verifier: Verifier, target: Target) -> bool:
 def _result(
     verifier: Verifier, options: VerifyOptions, target: str, started: str, began: float, interrupted: bool
 ) -> Verification:
-    if options.record_golden is not None and not interrupted:
-        write_golden(verifier.golden(), options.record_golden)
-    return verifier.result(
+    found = verifier.result(
         target=target, started=started, seconds=time.monotonic() - began, interrupted=interrupted
     )
+    if options.record_golden is None:
+        return found
+    if interrupted:
+        return replace(found, unrecorded="it was interrupted")
+    try:
+        write_golden(verifier.golden(), options.record_golden)
+    except BadGolden as error:  # the verification is worth telling all the same
+        return replace(found, unrecorded=str(error))
+    return replace(found, recorded=str(options.record_golden))
 
 
 def _folder(out: Path | None) -> AbstractContextManager[str]:

@@ -189,7 +189,6 @@ class Verifier:
             kernel_log=self._kernel.unreadable or f"read from {self._kernel.source} all the time",
             incident=self.incident,
             golden=str(self._options.golden or ""),
-            recorded=str(self._options.record_golden or ""),
             untestable=redact(printable(self.untestable)),
             interrupted=interrupted,
         )
@@ -198,7 +197,9 @@ class Verifier:
         """The answers so far as trusted ones. Raises BadGolden if a probe failed."""
         wrong = [one.name for one in self.probes if one.status == "wrong"]
         if wrong or self.incident is not None or not self.asked:
-            raise BadGolden(f"no answers were recorded: {', '.join(wrong) or 'the engine'} failed")
+            raise BadGolden(f"{', '.join(dict.fromkeys(wrong)) or 'the engine'} failed")
+        if self.untestable:
+            raise BadGolden("the suite was not asked to its end")
         return Golden(
             reference_from([(one.probe, one.answers) for one in self.asked]),
             self._options.probes.seed,

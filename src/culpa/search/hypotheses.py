@@ -23,6 +23,7 @@ Indices = NDArray[np.intp]
 NEVER = 1 << 63  # a mask that no configuration contains: the term that never holds
 # Larger sets are rarer, but not so rare that one that is there is believed only after many more trials.
 SIZE_PRIOR = {1: 0.40, 0: 0.04, 2: 0.33, 3: 0.20, 4: 0.03}
+ALIKE = 0.25  # of a size's share, what goes to all sets alike, whatever the priors of their factors
 DISJUNCTION_PRIOR = 0.03
 WIDE_DISJUNCTION_PRIOR = 0.01
 LARGER_PRIOR = 0.01  # of sets with more factors than SIZE_PRIOR lists; halved with every further factor
@@ -60,7 +61,8 @@ def _terms_by_size(size: int) -> dict[int, Indices]:
 
 
 def _single_terms(priors: tuple[float, ...]) -> tuple[Masks, Floats]:
-    """All terms with their prior weights: the product of prior odds, normalised within the size's share."""
+    """All terms with their prior weights: the product of prior odds, normalised within the size's share, for the
+    most part; the rest alike, so that priors that are wrong cost two bits at most."""
     odds = np.array([prior / (1.0 - prior) for prior in priors], dtype=np.float64)
     bits = np.array([1 << index for index in range(len(priors))], dtype=np.uint64)
     masks: list[Masks] = []
@@ -72,7 +74,8 @@ def _single_terms(priors: tuple[float, ...]) -> tuple[Masks, Floats]:
             continue
         masks.append(np.bitwise_or.reduce(bits[rows], axis=1))
         weight = np.prod(odds[rows], axis=1)
-        weights.append(SIZE_PRIOR[length] * weight / weight.sum())
+        informed = (1.0 - ALIKE) * weight / weight.sum()
+        weights.append(SIZE_PRIOR[length] * (informed + ALIKE / weight.size))
     prior = np.concatenate(weights)
     return np.concatenate(masks), prior / prior.sum()
 

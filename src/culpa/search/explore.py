@@ -67,7 +67,10 @@ class Explorer:
             if cell.passed or (not cell.spoiled and situation.usable(mask)):
                 names = listed(self._space.names(self._space.full & ~mask))
                 reason = f"the user's launch with only {names} made safe: does it pass?"
-                return self._proposal(mask, "workaround", reason)
+                proposal = self._proposal(mask, "workaround", reason)
+                # Where no single cause explains the trials, no number of passes would make the model sure.
+                telling = not cell.passed or proposal.expected_bits >= _NOTHING_LEFT
+                return proposal if telling else None
         return None
 
     @property

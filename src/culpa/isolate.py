@@ -17,7 +17,15 @@ from culpa.assemble import assemble
 from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
 from culpa.executors import LocalExecutor
 from culpa.experiment import Ending, HarnessCannotRun, Isolation
-from culpa.host import KernelLog, Machine, end_leftovers, environment_facts, port_owner, read_machine
+from culpa.host import (
+    KernelLog,
+    Machine,
+    end_leftovers,
+    environment_facts,
+    port_owner,
+    read_machine,
+    why_unreadable,
+)
 from culpa.hunt import Suite
 from culpa.model import Launch
 from culpa.model.experiment import Experiment
@@ -91,11 +99,9 @@ def set_up(asked: Asked) -> Setup:
     if len(asked.options.records) > 1:
         raise BadText("--record can be given once: a long prompt hides one record")
     if asked.options.kernel_log is not None:
-        with KernelLog(file=Path(asked.options.kernel_log)) as log:
-            if log.unreadable is not None or not Path(asked.options.kernel_log).is_file():
-                raise HarnessCannotRun(
-                    f"--kernel-log {asked.options.kernel_log}: {log.unreadable or 'no such file'}"
-                )
+        why = why_unreadable(Path(asked.options.kernel_log))
+        if why:
+            raise HarnessCannotRun(f"--kernel-log {asked.options.kernel_log}: {why}")
     port = adapter.wanted_port(launch)
     if port is not None and not 0 < port < 65536:
         raise HarnessCannotRun(f"port {port} of the launch is none: ports go from 1 to 65535")

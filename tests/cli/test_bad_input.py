@@ -64,6 +64,14 @@ CASES = {
     "address that is not closed": (["verify", "--endpoint", "http://[::1"], "names a host"),
     "address with an escape": (["verify", "--endpoint", "http://host/\x1b[31m"], "names a host"),
     "key that no header can hold": (["verify", "--endpoint", "http://h", "--api-key", "a\nb"], "--api-key"),
+    "question to nobody": (["verify", "--question", "what?", "--endpoint", "http://h"], "QUESTION=ANSWER"),
+    "request to nobody": (["verify", "--request", "no.json", "--endpoint", "http://h"], "no.json"),
+    "kernel log that is missing": (
+        ["verify", "--kernel-log", "no", "--endpoint", "http://h"],
+        "no such file",
+    ),
+    "kernel log that is a folder": (["isolate", *GENERIC, "--kernel-log", ".", *ENGINE], "it is no file"),
+    "model of a launch": (["verify", "--model", "m", *GENERIC, *ENGINE], "goes with --endpoint"),
     "report into a folder": (["verify", "--endpoint", "http://h", "--junit", "."], "--junit .: can't be"),
     "answers into a folder that is missing": (
         ["verify", "--endpoint", "http://h", "--record-golden", "no/g.json"],

@@ -26,7 +26,9 @@ def verify(
     endpoint: Annotated[
         str | None, typer.Option(metavar="URL", help="An engine that runs already.", show_default=False)
     ] = None,
-    model: Annotated[str, typer.Option(help="The model's name.", show_default="the first one served")] = "",
+    model: Annotated[
+        str, typer.Option(help="The model's name at the endpoint.", show_default="the first one served")
+    ] = "",
     api_key: Annotated[
         str | None, typer.Option(envvar="OPENAI_API_KEY", help="Key for the endpoint.", show_default=False)
     ] = None,
@@ -99,6 +101,10 @@ def verify(
         if (endpoint is None) == (not command):
             raise typer.BadParameter(
                 "give either --endpoint URL or, after --, the command that starts the engine"
+            )
+        if command and model:
+            raise typer.BadParameter(
+                f"--model {model}: goes with --endpoint; a launch names its model itself"
             )
         if suite not in SUITES:
             raise typer.BadParameter(f"--suite {suite}: there are {', '.join(SUITES)}")

@@ -3,7 +3,7 @@
 from culpa.host.executable import CannotStart, find_executable
 from culpa.host.gpus import Gpu, GpuProcess, gpu_memory_used, gpu_processes
 from culpa.host.idle import busy_gpus, visible_gpus, wait_until_idle
-from culpa.host.kernel_log import KernelLog
+from culpa.host.kernel_log import KernelLog, why_unreadable
 from culpa.host.leftovers import RUN_VARIABLE, end_leftovers, leftovers
 from culpa.host.log_tail import LogTail
 from culpa.host.machine import Machine, environment_facts, read_machine
@@ -34,4 +34,5 @@ __all__ = [
     "read_machine",
     "visible_gpus",
     "wait_until_idle",
+    "why_unreadable",
 ]

@@ -174,3 +174,11 @@ def _line(uptime: float, text: str) -> str:
     """A line with wall-clock time. The kernel stamps messages with the time since boot, sleep not counted."""
     wall = time.time() - time.monotonic() + uptime
     return f"{time.strftime('%Y-%m-%dT%H:%M:%S%z', time.localtime(wall))} localhost kernel: {text}"
+
+
+def why_unreadable(file: Path) -> str:
+    """Why a file can't be followed as the kernel's log; empty if it can."""
+    if not file.is_file():
+        return "it is no file" if file.exists() else "no such file"
+    with KernelLog(file=file) as log:
+        return log.unreadable or ""

@@ -14,7 +14,8 @@ from tempfile import TemporaryDirectory
 
 from culpa.engines import EngineAdapter, find_adapter, parse_command
 from culpa.executors import LocalExecutor
-from culpa.host import KernelLog, port_owner, read_machine
+from culpa.host import KernelLog, port_owner, read_machine, why_unreadable
+from culpa.hunt import Suite
 from culpa.model import Configuration, Launch
 from culpa.model.verification import ProbeReport, Verification
 from culpa.session import Patience, Unanswerable
@@ -48,8 +49,15 @@ class Wanted:
 def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Starting) -> Verification:
     """Verify, and write the trusted answers if that was asked for; the result says whether they were.
 
-    Raises Unreachable, CannotVerify, BadGolden, BadLaunch or BadFactors. SIGINT and SIGTERM give what was seen so far.
+    Raises Unreachable, CannotVerify, BadGolden, BadLaunch, BadFactors, BadText or BadRequestFile. SIGINT and
+    SIGTERM give what was seen so far.
     """
+    Suite(
+        options.probes
+    ).names()  # questions and requests that can't be asked are told before an engine starts
+    why = why_unreadable(wanted.kernel_log) if wanted.kernel_log is not None else ""
+    if why:
+        raise CannotVerify(f"--kernel-log {wanted.kernel_log}: {why}")
     golden = read_golden(options.golden) if options.golden is not None else None
     if golden is not None:
         options = _as_recorded(options, golden)

@@ -46,43 +46,76 @@ def follow_log(
 ) -> Reading:
     """Read a log while it grows and `tell` of each judgement that is new, once the log has been quiet for a moment.
 
-    A pipe ends where it ends; a file is followed until `stopped`. One that is replaced or cut short is read from its
-    start again. Raises SourceError for what can't be read.
+    A pipe ends where it ends; a file is followed until `stopped`. One that is replaced or cut short is judged as a new
+    log from its start. Gives the last judgement that tells of a failure, if there was one. Raises SourceError for
+    what can't be read.
     """
-    files = _Files(dialect)
-    if kernel_log is not None:
-        files.add(kernel_log)
-    files.begin(path)
-    told: tuple[object, ...] | None = None
-    waiting = False
-    last = time.monotonic()
+    log = _Followed(path, kernel_log, dialect, tell)
     for piece in _growing(path, stopped):
+        if piece is None:
+            log.end()
+            log.begin()
+        else:
+            log.take(piece)
+    return log.end()
+
+
+class _Followed:
+    """A log that grows, and what was told of it."""
+
+    def __init__(
+        self, path: Path | None, kernel_log: Path | None, dialect: str, tell: Callable[[Reading], None]
+    ) -> None:
+        self._path = path
+        self._kernel_log = kernel_log
+        self._dialect = dialect
+        self._tell = tell
+        self._failure: Reading | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """From the start of the log on."""
+        self._files = _Files(self._dialect)
+        if self._kernel_log is not None:
+            self._files.add(self._kernel_log)
+        self._files.begin(self._path)
+        self._told: tuple[object, ...] | None = None
+        self._waiting = False
+        self._last = time.monotonic()
+
+    def take(self, piece: bytes) -> None:
+        """What was appended; a judgement follows once nothing is for a moment."""
         if piece:
-            files.document.feed(piece)
-            waiting, last = True, time.monotonic()
-        elif waiting and time.monotonic() - last >= QUIET_SECONDS:
-            waiting = False
-            told = _tell_if_new(files.reading(alive=True), told, tell)
-    files.document.end()
-    reading = files.reading(alive=path is not None)
-    _tell_if_new(reading, told, tell)
-    return reading
+            self._files.document.feed(piece)
+            self._waiting, self._last = True, time.monotonic()
+        elif self._waiting and time.monotonic() - self._last >= QUIET_SECONDS:
+            self._waiting = False
+            self._judge()
+
+    def end(self) -> Reading:
+        """No more of this log comes."""
+        self._files.document.end()
+        reading = self._judge()
+        return self._failure or reading
+
+    def _judge(self) -> Reading:
+        reading = self._files.reading(alive=self._path is not None)
+        incident = reading.incident
+        if incident is not None:
+            self._failure = reading
+            now = (
+                incident.symptom,
+                incident.root.line if incident.root else None,
+                incident.first_failed_rank,
+            )
+            if now != self._told:
+                self._tell(reading)
+            self._told = now
+        return reading
 
 
-def _tell_if_new(
-    reading: Reading, told: tuple[object, ...] | None, tell: Callable[[Reading], None]
-) -> tuple[object, ...] | None:
-    incident = reading.incident
-    if incident is None:
-        return told
-    now = (incident.symptom, incident.root.line if incident.root else None, incident.first_failed_rank)
-    if now != told:
-        tell(reading)
-    return now
-
-
-def _growing(path: Path | None, stopped: Callable[[], bool]) -> Iterator[bytes]:
-    """What is appended, and an empty piece at every look that found nothing."""
+def _growing(path: Path | None, stopped: Callable[[], bool]) -> Iterator[bytes | None]:
+    """What is appended, an empty piece at every look that found nothing, and None where the log begins anew."""
     if path is None:
         read = getattr(sys.stdin.buffer, "read1", sys.stdin.buffer.read)
         while piece := read(_CHUNK):
@@ -95,13 +128,14 @@ def _growing(path: Path | None, stopped: Callable[[], bool]) -> Iterator[bytes]:
                 status = os.fstat(file.fileno())
                 if identity not in (None, (status.st_dev, status.st_ino)) or status.st_size < offset:
                     offset = 0
+                    yield None
                 identity = (status.st_dev, status.st_ino)
                 file.seek(offset)
                 while piece := file.read(_CHUNK):
                     offset += len(piece)
                     yield piece
         except FileNotFoundError:
-            offset, identity = 0, None  # between two files of a rotation
+            identity = (0, 0)  # between two files of a rotation; the next may get the same number
         except OSError as error:
             raise SourceError(f"{path} can't be read: {error.strerror or error}") from error
         yield b""

@@ -204,6 +204,29 @@ def test_following_a_file_tells_of_the_failure_once_and_of_what_changes_it(place
     assert [one.incident.root.line for one in told if one.incident and one.incident.root] == [9, 28]
 
 
+@pytest.mark.parametrize("way", ["replaced", "cut short"])
+def test_a_followed_log_that_begins_anew_is_judged_anew(way: str, place: Path) -> None:
+    log = place / "growing.log"
+    log.write_bytes(CRASH)
+    told: list[Reading] = []
+    later = threading.Event()
+
+    def tell(reading: Reading) -> None:
+        told.append(reading)
+        if len(told) > 1:
+            later.set()
+        elif way == "replaced":
+            log.rename(place / "growing.log.1")
+            log.write_bytes(b"INFO begun anew\n" + CRASH)
+        else:
+            log.write_bytes(CRASH.partition(b"\n")[2])
+
+    deadline = time.monotonic() + 30
+    follow_log(log, None, tell, stopped=lambda: later.is_set() or time.monotonic() > deadline)
+    lines = [one.incident.root.line for one in told if one.incident and one.incident.root]
+    assert lines == [28, 29 if way == "replaced" else 27]
+
+
 def test_a_pipe_that_is_followed_ends_with_it(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

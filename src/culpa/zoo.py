@@ -19,6 +19,7 @@ from culpa.model.zoo import KnownFault, ZooResult
 from culpa.report.deliver import write_reports
 from culpa.report.lines import Quiet
 from culpa.search import Strategy
+from culpa.store import JOURNAL, BadRunFolder
 
 MODULE = "culpa_lab"
 TABLE = Path("faults") / "table.toml"
@@ -91,10 +92,19 @@ def asked(fault: KnownFault, options: IsolateOptions, *, with_arms: bool = True)
     return Asked(command(fault), options, skip=fault.skip, arms=fault.arms if with_arms else ())
 
 
-def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed: int) -> ZooResult:
+def check_room(faults: Sequence[KnownFault], out: Path) -> None:
+    """Raise BadRunFolder where one of the runs would find no folder of its own in `out`, before the first is made."""
+    if out.exists() and not out.is_dir():
+        raise BadRunFolder(f"--out {out}: is not a folder: choose another")
+    taken = next((fault.name for fault in faults if (out / fault.name / JOURNAL).exists()), None)
+    if taken is not None:
+        raise BadRunFolder(f"--out {out}: already holds a run of {taken}: choose another")
+
+
+def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed: int) -> ZooResult | None:
     """Run `culpa isolate` on a fault, showing nothing, and compare; the run stays in `out` if that is given.
 
-    Raises whatever `set_up` and `new_run` raise.
+    None if it was interrupted. Raises whatever `set_up` and `new_run` raise.
     """
     with TemporaryDirectory(prefix="culpa-zoo-") as temporary:
         folder = (out or Path(temporary)) / fault.name
@@ -102,7 +112,7 @@ def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed:
         run = new_run(set_up(asked(fault, options, with_arms=False)), folder)
         experiment = execute(run, Quiet())
         write_reports(experiment, folder)
-        return score(fault, experiment)
+        return None if experiment.interrupted else score(fault, experiment)
 
 
 def score(fault: KnownFault, experiment: Experiment) -> ZooResult:

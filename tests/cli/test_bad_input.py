@@ -72,6 +72,7 @@ CASES = {
     ),
     "kernel log that is a folder": (["isolate", *GENERIC, "--kernel-log", ".", *ENGINE], "it is no file"),
     "model of a launch": (["verify", "--model", "m", *GENERIC, *ENGINE], "goes with --endpoint"),
+    "faults into a file": (["bench", "zoo", "--out", "/dev/null"], "is not a folder"),
     "report into a folder": (["verify", "--endpoint", "http://h", "--junit", "."], "--junit .: can't be"),
     "answers into a folder that is missing": (
         ["verify", "--endpoint", "http://h", "--record-golden", "no/g.json"],

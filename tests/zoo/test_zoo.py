@@ -1,14 +1,18 @@
 """Faults with a known answer: how the table is read, and how a run is compared with it."""
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from tests.report.cases import isolated
 
+from culpa.cli.app import _run
 from culpa.model import Conclusion, ExperimentOutcome, Signature
 from culpa.model.options import IsolateOptions
-from culpa.model.zoo import KnownFault
-from culpa.zoo import asked, command, parse_faults, score
+from culpa.model.zoo import KnownFault, ZooResult
+from culpa.store import BadRunFolder
+from culpa.zoo import asked, check_room, command, parse_faults, score
 
 TABLE = """
 [[fault]]
@@ -85,3 +89,26 @@ def test_another_rank_than_that_of_the_table_is_wrong_and_no_rank_in_the_table_i
 def test_a_factor_that_is_not_varied_leaves_the_bound_open() -> None:
     unknown = replace(fault(), expected=(("nowhere",),))
     assert score(unknown, isolated()).bound is None
+
+
+def test_an_interrupted_zoo_ends_with_what_was_found_so_far(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked_for: list[str] = []
+
+    def isolate_one(known: KnownFault, _out: Path | None, **_: object) -> ZooResult | None:
+        asked_for.append(known.name)
+        return score(known, isolated()) if len(asked_for) == 1 else None
+
+    monkeypatch.setattr("culpa.zoo.isolate_fault", isolate_one)
+    assert _run(["bench", "zoo", "--json"]) == 130
+    assert len(json.loads(capsys.readouterr().out)) == 1
+    assert len(asked_for) == 2
+
+
+def test_a_folder_that_holds_a_run_is_refused_before_the_first_trial(tmp_path: Path) -> None:
+    (tmp_path / "stale").mkdir()
+    check_room((fault(),), tmp_path)
+    (tmp_path / "stale" / "journal.jsonl").touch()
+    with pytest.raises(BadRunFolder, match="already holds a run of stale"):
+        check_room((fault(),), tmp_path)

@@ -36,16 +36,22 @@ def zoo(
 ) -> int:
     """Isolate every fault of the reference engine and compare with the truth.
 
-    Exit code: 0 every finding is exact, 1 some are not, 2 bad input.
+    Exit code: 0 every finding is exact, 1 some are not, 2 bad input, 130 interrupted.
     """
     from culpa.cli.errors import bad_input
     from culpa.report.zoo import RowPrinter
-    from culpa.zoo import fault_named, isolate_fault, known_faults
+    from culpa.zoo import check_room, fault_named, isolate_fault, known_faults
 
     with bad_input():
-        faults = tuple(map(fault_named, names)) if names else known_faults()
+        faults = tuple(map(fault_named, dict.fromkeys(names))) if names else known_faults()
+        if out is not None:
+            check_room(faults, out)
         table = RowPrinter(as_json=as_json)
         for fault in faults:
-            table.show(isolate_fault(fault, out, max_trials=max_trials, seed=seed))
+            result = isolate_fault(fault, out, max_trials=max_trials, seed=seed)
+            if result is None:
+                table.close()
+                return 130
+            table.show(result)
         table.close()
     return 0 if table.all_exact else 1

@@ -32,14 +32,18 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(isolate)
-app.command()(demo)
-app.command()(verify)
-app.command()(triage)
+# The list of verbs has room for one line each.
+app.command(short_help="Find the settings that a failure of an engine needs, by trials.")(isolate)
+app.command(short_help="Isolate a known fault of the reference engine: no GPU, no download.")(demo)
+app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)
+app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
 app.command()(runs)
-app.command()(why)
+app.command(short_help="Account for a run, trial by trial: what each was to tell, and told.")(why)
 # Flags of the engine stand among the words.
-app.command(context_settings={"ignore_unknown_options": True})(layout)
+app.command(
+    short_help="What a launch does to a model's layers and caches, before it.",
+    context_settings={"ignore_unknown_options": True},
+)(layout)
 app.add_typer(bench)
 
 

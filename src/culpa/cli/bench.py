@@ -20,7 +20,7 @@ def _bench(ctx: typer.Context) -> None:
         typer.echo(ctx.get_help())
 
 
-@bench.command()
+@bench.command(short_help="Isolate every known fault and compare with the truth.")
 def zoo(
     names: Annotated[
         list[str] | None,
@@ -30,8 +30,10 @@ def zoo(
         Path | None,
         typer.Option(metavar="DIR", help="Folder for the runs.", show_default="a temporary folder"),
     ] = None,
-    max_trials: Annotated[int, typer.Option(help="Trials that one fault may take at most.", min=1)] = 80,
-    seed: Annotated[int, typer.Option(help="Seed of prompts and of the search.")] = 0,
+    max_trials: Annotated[
+        int, typer.Option(metavar="N", help="Trials that one fault may take at most.", min=1)
+    ] = 80,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of prompts and of the search.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print the table as JSON.")] = False,
 ) -> int:
     """Isolate every fault of the reference engine and compare with the truth.

@@ -16,9 +16,10 @@ def demo(
         typer.Option(metavar="DIR", help="Folder of the run.", show_default="culpa-runs/<time>"),
     ] = None,
     max_trials: Annotated[
-        int | None, typer.Option(help="Run at most this many trials.", min=1, show_default="no limit")
+        int | None,
+        typer.Option(metavar="N", help="Run at most this many trials.", min=1, show_default="no limit"),
     ] = None,
-    seed: Annotated[int, typer.Option(help="Seed of prompts and of the search.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of prompts and of the search.")] = 0,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result (or the list) as JSON on standard output.")
     ] = False,

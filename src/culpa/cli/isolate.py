@@ -36,14 +36,17 @@ def isolate(
         ),
     ] = None,
     confidence: Annotated[
-        float, typer.Option(help="Probability that a finding must reach.", min=0.5, max=0.999)
+        float, typer.Option(metavar="P", help="Probability that a finding must reach.", min=0.5, max=0.999)
     ] = 0.95,
     max_trials: Annotated[
-        int | None, typer.Option(help="Run at most this many trials.", min=1, show_default="no limit")
+        int | None,
+        typer.Option(metavar="N", help="Run at most this many trials.", min=1, show_default="no limit"),
     ] = None,
     max_time: Annotated[
         str | None,
-        typer.Option(help="Start no trial after this time (90s, 30m, 2h).", show_default="no limit"),
+        typer.Option(
+            metavar="TIME", help="Start no trial after this time (90s, 30m, 2h).", show_default="no limit"
+        ),
     ] = None,
     only: Annotated[
         list[str] | None, typer.Option(metavar="FACTOR", help="Vary only this factor. May be repeated.")
@@ -60,10 +63,11 @@ def isolate(
         ),
     ] = None,
     repeat: Annotated[
-        int, typer.Option(help="Try every configuration at least this often.", min=1, max=1000)
+        int, typer.Option(metavar="N", help="Try every configuration at least this often.", min=1, max=1000)
     ] = 1,
     patience: Annotated[
-        str, typer.Option(help="How long to go on launching a command that has not failed yet.")
+        str,
+        typer.Option(metavar="TIME", help="How long to go on launching a command that has not failed yet."),
     ] = "3m",
     factors: Annotated[
         Path | None,
@@ -85,7 +89,10 @@ def isolate(
     ] = None,
     question: Annotated[
         list[str] | None,
-        typer.Option(metavar="Q=A", help="A question with its known answer, asked beside the built-in ones."),
+        typer.Option(
+            metavar="Q=A",
+            help="A question with its known answer, asked beside the built-in ones. May be repeated.",
+        ),
     ] = None,
     record: Annotated[
         list[str] | None,
@@ -101,7 +108,11 @@ def isolate(
     probe_tokens: Annotated[
         int | None,
         typer.Option(
-            help="Length of the long prompt in tokens.", min=16, max=4_000_000, show_default="by context"
+            metavar="N",
+            help="Length of the long prompt in tokens.",
+            min=16,
+            max=4_000_000,
+            show_default="by context",
         ),
     ] = None,
     thresholds: Annotated[
@@ -115,15 +126,16 @@ def isolate(
         typer.Option(metavar="DIR", help="Go on with the run in this folder; no command is needed."),
     ] = None,
     start_timeout: Annotated[
-        str, typer.Option(help="How long a start that still makes progress may take.")
+        str, typer.Option(metavar="TIME", help="How long a start that still makes progress may take.")
     ] = "15m",
     stall_timeout: Annotated[
-        str, typer.Option(help="How long nothing at all may happen before it counts as a hang.")
+        str,
+        typer.Option(metavar="TIME", help="How long nothing at all may happen before it counts as a hang."),
     ] = "60s",
     request_timeout: Annotated[
-        str, typer.Option(help="How long a request may keep the engine busy without a token.")
+        str, typer.Option(metavar="TIME", help="How long a request may keep the engine busy without a token.")
     ] = "10m",
-    seed: Annotated[int, typer.Option(help="Seed of prompts and of the search.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of prompts and of the search.")] = 0,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON on standard output.")

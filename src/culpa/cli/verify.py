@@ -27,18 +27,27 @@ def verify(
         str | None, typer.Option(metavar="URL", help="An engine that runs already.", show_default=False)
     ] = None,
     model: Annotated[
-        str, typer.Option(help="The model's name at the endpoint.", show_default="the first one served")
+        str,
+        typer.Option(
+            metavar="NAME", help="The model's name at the endpoint.", show_default="the first one served"
+        ),
     ] = "",
     api_key: Annotated[
-        str | None, typer.Option(envvar="OPENAI_API_KEY", help="Key for the endpoint.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="KEY", envvar="OPENAI_API_KEY", help="Key for the endpoint.", show_default=False
+        ),
     ] = None,
     suite: Annotated[
-        str, typer.Option(help="quick, standard, or soak (standard again and again).")
+        str, typer.Option(metavar="NAME", help="quick, standard, or soak (standard again and again).")
     ] = "standard",
     length: Annotated[
         str | None,
         typer.Option(
-            "--duration", help="Go on asking for this long (90s, 30m, 2h).", show_default="once; soak: 1h"
+            "--duration",
+            metavar="TIME",
+            help="Go on asking for this long (90s, 30m, 2h).",
+            show_default="once; soak: 1h",
         ),
     ] = None,
     keep_going: Annotated[bool, typer.Option("--keep-going", help="A wrong answer does not end it.")] = False,
@@ -46,14 +55,17 @@ def verify(
         Path | None, typer.Option(metavar="FILE", help="Your own request(s) beside the short questions.")
     ] = None,
     question: Annotated[
-        list[str] | None, typer.Option(metavar="Q=A", help="A question with its known answer.")
+        list[str] | None,
+        typer.Option(metavar="Q=A", help="A question with its known answer. May be repeated."),
     ] = None,
     record: Annotated[
         list[str] | None, typer.Option(metavar="KEY=VALUE", help="A record to hide in the long prompt.")
     ] = None,
     probe_tokens: Annotated[
         int | None,
-        typer.Option(help="Length of the long prompt.", min=16, max=4_000_000, show_default="by context"),
+        typer.Option(
+            metavar="N", help="Length of the long prompt.", min=16, max=4_000_000, show_default="by context"
+        ),
     ] = None,
     golden: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Compare with the answers recorded in this file.")
@@ -64,7 +76,9 @@ def verify(
     kernel_log: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Read the host's kernel messages from this file.", show_default=False
+            metavar="FILE",
+            help="Read the host's kernel messages from this growing file.",
+            show_default="this machine's own",
         ),
     ] = None,
     factors: Annotated[
@@ -74,10 +88,13 @@ def verify(
         Path | None, typer.Option(metavar="DIR", help="Keep the log of an engine that is started here.")
     ] = None,
     stall_timeout: Annotated[
-        str, typer.Option(help="How long nothing at all may happen before it counts as a hang.")
+        str,
+        typer.Option(metavar="TIME", help="How long nothing at all may happen before it counts as a hang."),
     ] = "60s",
-    request_timeout: Annotated[str, typer.Option(help="How long a request may go without a token.")] = "10m",
-    seed: Annotated[int, typer.Option(help="Seed of the prompts.")] = 0,
+    request_timeout: Annotated[
+        str, typer.Option(metavar="TIME", help="How long a request may go without a token.")
+    ] = "10m",
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the prompts.")] = 0,
     junit: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Write the result as JUnit XML.", show_default=False)
     ] = None,

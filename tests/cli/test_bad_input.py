@@ -1,5 +1,6 @@
 """Bad input leaves as one line that says what is wrong and what to do, with exit code 2, and loses nothing."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -159,6 +160,20 @@ def test_a_complaint_that_nobody_can_read_keeps_its_exit_code() -> None:
             [sys.executable, "-m", "culpa", "runs", "nowhere"], stderr=full, timeout=60, check=False
         )
     assert done.returncode == 2
+
+
+def test_a_log_is_annotated_where_the_terminal_knows_nothing_but_ascii(tmp_path: Path) -> None:
+    (tmp_path / "engine.log").write_text("INFO \u2588 ready\n", "utf-8")
+    done = subprocess.run(
+        [sys.executable, "-m", "culpa", "triage", "engine.log", "--annotate", "-"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0
+    assert b"INFO ? ready" in done.stdout
 
 
 def test_a_group_of_verbs_shows_its_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -128,6 +128,21 @@ def test_junit_and_the_summary_of_a_workflow_are_written(tmp_path: Path) -> None
     assert "culpa verify: FAILED" in summary.read_text()
 
 
+def test_a_reader_that_has_gone_changes_neither_exit_code_nor_files(tmp_path: Path) -> None:
+    junit = tmp_path / "junit.xml"
+    command = [sys.executable, "-m", "culpa", "verify", "--suite", "quick", "--junit", str(junit), *STARTED]
+    with subprocess.Popen(
+        command, env=environment(), text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as gate:
+        assert gate.stdout is not None
+        assert gate.stderr is not None
+        gate.stdout.close()
+        told = gate.stderr.read()
+        assert gate.wait(60) == 0
+    assert told == "culpa: can't print the result (Broken pipe)\n"
+    assert "testsuite" in junit.read_text()
+
+
 def test_it_goes_on_for_as_long_as_it_was_asked_to() -> None:
     found = json.loads(run("--json", "--suite", "quick", "--duration", "3s", *STARTED).stdout)
     assert found["passed"]

@@ -1,5 +1,7 @@
 """Bad input leaves as one line on standard error and exit code 2."""
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -13,6 +15,17 @@ def complain(text: str) -> None:
 
     with suppress(OSError):  # the exit code tells it too
         typer.echo(f"culpa: {line(text)}", err=True)
+
+
+@contextmanager
+def result_printed(elsewhere: str = "") -> Iterator[None]:
+    """A result that can't be printed is told in one line; what it means is told by the exit code all the same."""
+    try:
+        yield
+        sys.stdout.flush()
+    except OSError as error:
+        complain(f"can't print the result ({error.strerror}){elsewhere}")
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's own flush at exit
 
 
 @contextmanager

@@ -1,13 +1,11 @@
 """`culpa isolate`: which settings a failure needs, found by trials."""
 
-import os
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from culpa.cli.errors import complain
+from culpa.cli.errors import result_printed
 
 if TYPE_CHECKING:
     from culpa.isolate import Run, Setup
@@ -212,13 +210,8 @@ def run_and_report(run: "Run", *, as_json: bool, quiet: bool) -> "Experiment":
     finally:
         observer.close()
     write_reports(experiment, run.folder)
-    try:
+    with result_printed(f"; it lies in {run.folder}"):
         print_result(experiment, as_json=as_json)
-        sys.stdout.flush()
-    except OSError as error:
-        # The result is on disk; what it means is told by the exit code.
-        complain(f"can't print the result ({error.strerror}); it lies in {run.folder}")
-        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115 - for the interpreter's own flush at exit
     return experiment
 
 

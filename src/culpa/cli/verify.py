@@ -2,13 +2,12 @@
 
 import os
 import re
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from culpa.cli.errors import complain
+from culpa.cli.errors import complain, result_printed
 
 #: A name, a number, or an address of IPv6 with its zone.
 _HOST = re.compile(r"[\w.:%-]{1,253}", re.ASCII)
@@ -164,7 +163,7 @@ def verify(
                 request=seconds("--request-timeout", request_timeout),
             ),
         )
-        from culpa.report.verifying import Progress, deliver
+        from culpa.report.verifying import Progress, print_result, write_files
 
         with Progress(quiet=quiet, as_json=as_json) as progress:
             options = VerifyOptions(
@@ -176,10 +175,9 @@ def verify(
                 options.record_golden,
             )
             found = carry_out(wanted, options, progress.done, progress.starting)
-        unwritten = deliver(
-            found, as_json=as_json, junit=junit, summary=os.environ.get("GITHUB_STEP_SUMMARY")
-        )
-        sys.stdout.flush()
+        unwritten = write_files(found, junit=junit, summary=os.environ.get("GITHUB_STEP_SUMMARY"))
+        with result_printed():
+            print_result(found, as_json=as_json)
     problems = [*unwritten, *([f"no answers were recorded: {found.unrecorded}"] if found.unrecorded else ())]
     for problem in problems:
         complain(problem)

@@ -7,11 +7,17 @@ from rich.console import Console, RenderableType
 from rich.segment import Segment, Segments
 
 
+class _Plain(Console):
+    def on_broken_pipe(self) -> None:
+        """Leave the error to the caller, where rich would end the process: an engine may run, a result be unwritten."""
+        raise
+
+
 def plain_console(stream: TextIO) -> Console:
     """A console that interprets no markup, and survives a stream that cannot encode a character."""
     if isinstance(stream, TextIOWrapper):
         stream.reconfigure(errors="replace")
-    return Console(file=stream, markup=False, highlight=False, emoji=False)
+    return _Plain(file=stream, markup=False, highlight=False, emoji=False)
 
 
 def print_trimmed(console: Console, renderable: RenderableType) -> None:

@@ -52,14 +52,16 @@ class Progress:
 
     def done(self, probe: ProbeReport) -> None:
         """A probe is done."""
-        if not self._quiet:
+        if self._quiet:
+            return
+        try:
             print_trimmed(self._console, probe_line(probe))
+        except OSError:  # the reader has gone; the verification goes on for its exit code and its files
+            self._quiet = True
 
 
-def deliver(found: Verification, *, as_json: bool, junit: Path | None, summary: str | None) -> list[str]:
-    """Write what was asked for, and print the result; what could not be written is told, a line each.
-
-    The files come first: whoever reads the output may be gone."""
+def write_files(found: Verification, *, junit: Path | None, summary: str | None) -> list[str]:
+    """Write what was asked for; what could not be written is told, a line each."""
     unwritten = []
     if junit is not None:
         try:
@@ -72,8 +74,12 @@ def deliver(found: Verification, *, as_json: bool, junit: Path | None, summary: 
                 file.write(github_summary(found) + "\n")
         except OSError as error:
             unwritten.append(f"GITHUB_STEP_SUMMARY {summary}: can't be written: {error.strerror or error}")
+    return unwritten
+
+
+def print_result(found: Verification, *, as_json: bool) -> None:
+    """Print the result. Raises OSError where nobody reads any more."""
     if as_json:
         sys.stdout.write(verification_json(found))
     else:
         print_verification(found, plain_console(sys.stdout))
-    return unwritten

@@ -4,6 +4,7 @@ import asyncio
 import re
 import time
 from collections.abc import Sequence
+from math import isfinite
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class TokenCounters:
 
         try:
             response = await client.get(self._url)
-        except httpx2.HTTPError:
+        except (httpx2.HTTPError, httpx2.InvalidURL):
             return ""
         return response.text if response.status_code == 200 else ""
 
@@ -61,6 +62,9 @@ class TokenCounters:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
         return None
+    return (
+        number if isfinite(number) else None
+    )  # NaN differs from itself: it would look like progress for ever

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import isfinite
 
 from culpa.model.verification import Counter
 
@@ -41,14 +42,14 @@ _KNOWN = (
 
 
 def read_metrics(page: str) -> dict[str, float]:
-    """The sum over all series of each name on a Prometheus page; what is no number is left out."""
+    """The sum over all series of each name on a Prometheus page; what is no finite number is left out."""
     sums: dict[str, float] = {}
     for name, text in _SAMPLE.findall(page):
         try:
             sums[name] = sums.get(name, 0.0) + float(text)
         except ValueError:
             continue  # a page may hold anything; a line that is no sample tells nothing
-    return sums
+    return {name: number for name, number in sums.items() if isfinite(number)}
 
 
 def counters(before: Mapping[str, float], after: Mapping[str, float]) -> tuple[Counter, ...]:

@@ -67,7 +67,7 @@ class Record:
         for entry in entries:
             try:
                 self._take(entry)
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise BadRunFolder(
                     f"{journal.folder}: the journal is damaged: an entry of kind {entry['kind']!r} can't be read "
                     f"({type(error).__name__})"

@@ -141,6 +141,12 @@ def test_annotation_on_standard_output_leaves_the_summary_to_standard_error(
     assert "first in PP1" in err
 
 
+def test_a_log_that_is_named_twice_is_told(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert _run(["triage", "engine.log", "./engine.log"]) == 2
+    assert "engine.log is named twice" in capsys.readouterr().err
+    assert _run(["triage", "engine.log", "--kernel-log", "engine.log"]) == 2
+
+
 def test_standard_input_can_be_annotated(
     place: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -39,5 +39,5 @@ def test_counters_that_stand_still_are_none() -> None:
 
 def test_numbers_that_are_none_are_passed_over() -> None:
     counters = TokenCounters("http://127.0.0.1:1", NAMES)
-    counters._take("e:prompt_tokens_total what\n")
+    counters._take("e:prompt_tokens_total what\ne:generation_tokens_total NaN\n")
     assert counters.moved_at is None

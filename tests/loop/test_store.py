@@ -90,3 +90,10 @@ def test_entry_that_can_not_be_read_is_told(tmp_path: Path) -> None:
     journal.append("trial", trial={})
     with pytest.raises(BadRunFolder, match="an entry of kind 'trial'"):
         Record(journal, open_run(tmp_path)[2])
+
+
+@pytest.mark.parametrize("elapsed", ["x", None, [], float("inf")])
+def test_an_entry_of_another_shape_is_damage(elapsed: object, tmp_path: Path) -> None:
+    entry = {"kind": "trial_started", "id": elapsed, "elapsed": elapsed}
+    with pytest.raises(BadRunFolder, match="the journal is damaged"):
+        Record(Journal(tmp_path), [entry])

@@ -31,6 +31,11 @@ def test_an_engine_without_them_shows_none() -> None:
     assert counters({}, read_metrics("<html>no metrics here</html>")) == ()
 
 
+def test_a_number_that_is_not_finite_is_none() -> None:
+    page = "vllm:a 1e999\nvllm:b nan\nvllm:c 1e308\nvllm:c 1e308\nvllm:d 1\n"
+    assert read_metrics(page) == {"vllm:d": 1.0}
+
+
 @given(st.text())
 def test_no_page_is_an_error(page: str) -> None:
     read_metrics(page)

@@ -111,6 +111,10 @@ def _problem(paths: list[Path | None], kernel_log: list[Path], *, follow: bool, 
     for path in [*paths, *kernel_log]:
         if path is not None and not path.exists():
             return f"{path} does not exist"
+    named = [path for path in [*paths, *kernel_log] if path is not None]
+    for number, path in enumerate(named):
+        if path.is_file() and any(path.samefile(other) for other in named[:number] if other.is_file()):
+            return f"{path} is named twice: one log counts once"
     if follow and len(paths) > 1:
         return "--follow reads one log: name one file"
     if follow and len(kernel_log) > 1:

@@ -36,7 +36,9 @@ class Server:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         assert self._started.wait(START_SECONDS), self.text
-        self.client = httpx2.Client(base_url=self.url, timeout=60, trust_env=False)
+        # The line that tells of the start is written a moment before the socket listens.
+        transport = httpx2.HTTPTransport(retries=5, trust_env=False)
+        self.client = httpx2.Client(base_url=self.url, timeout=60, trust_env=False, transport=transport)
 
     @property
     def text(self) -> str:

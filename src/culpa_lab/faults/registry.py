@@ -24,7 +24,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "stage-killed-silently": ("pinned_copies",),
     "oom-like-incident": ("whole_scores",),
     "arm-ignored": ("incident", "eager_ignored"),
-    "two-faults": ("bucket_overflow", "prefix_state"),
+    "two-faults": ("bucket_overflow", "resumed_state"),
     "since-build-37": ("rotated_states",),
     "eager-only": ("eager_order",),
     "preempted-state": ("resumed_state",),

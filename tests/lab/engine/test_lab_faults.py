@@ -137,10 +137,11 @@ CASES = (
     ),
     Case(
         "two-faults",
-        {"enforce_eager": True},
-        [[A], [B], [A]],
-        [{"enable_prefix_caching": False}],
-        [[[A], [A]]],
+        {"enforce_eager": True, "num_gpu_blocks_override": 24},
+        [[prompt(60, seed=seed) for seed in range(4)]],
+        [{"num_gpu_blocks_override": 160}, {"max_num_seqs": 1}, {"enable_prefix_caching": False}],
+        [[[prompt(60)]]],
+        length=40,
     ),
     Case(
         "since-build-37",

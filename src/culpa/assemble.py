@@ -91,7 +91,7 @@ def assemble(
         options=_options_text(options, factors_file),
         arms=options.arms,
         environment=tuple(environment),
-        no_failure=_no_failure_text(ending, trials),
+        no_failure=_no_failure_text(ending, trials, record.sizes.refused if record.sizes else ()),
         notes=(*reading.notes, *record.notes, *_placement(hunted, trials, launch, machine)),
         limits_reached=ending.limits_reached,
         interrupted=interrupted,
@@ -320,7 +320,7 @@ def arm_text(arm: Arm) -> str:
     return f"{arm.name}: {levels}" if set(arm.name).isdisjoint("=,:") else levels
 
 
-def _no_failure_text(ending: Ending, trials: Sequence[Trial]) -> str:
+def _no_failure_text(ending: Ending, trials: Sequence[Trial], refused: Sequence[str]) -> str:
     if ending.conclusion.outcome is not ExperimentOutcome.NO_FAILURE:
         return ""
     baselines = [trial for trial in trials if trial.purpose == "baseline"]
@@ -328,7 +328,9 @@ def _no_failure_text(ending: Ending, trials: Sequence[Trial]) -> str:
     tokens = sum(trial.exposure.tokens for trial in baselines)
     minutes = sum(trial.seconds for trial in baselines) / 60
     launches = f"{len(baselines)} launch{'es' if len(baselines) != 1 else ''}"
-    return (
+    text = (
         f"No failure in {launches} of the command as it is: {requests} requests, {tokens} tokens, "
         f"{minutes:.1f} minutes."
     )
+    # A prompt beyond the context, say, asked nothing: who reads "no failure" must know.
+    return f"{text} The engine refused, and so was not asked: {', '.join(refused)}." if refused else text

@@ -39,3 +39,10 @@ def test_run_with_an_older_journal_header_is_refused(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "header" in done.stderr
     assert done.stderr.count("\n") == 1
+
+
+def test_no_failure_names_what_the_engine_refused_to_be_asked(tmp_path: Path) -> None:
+    run = isolate(tmp_path / "run", "--patience", "1s", "--probe", "embeddings")
+    assert run.code == 0
+    assert run.result is not None
+    assert run.result["no_failure"].endswith("The engine refused, and so was not asked: embeddings.")

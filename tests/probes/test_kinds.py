@@ -95,6 +95,7 @@ def test_different_requests_are_asked_alone_and_then_at_once() -> None:
     *alone, together = kinds(Limits("m", 8192, 2048, 4))["different_at_once"].rounds
     assert [one[0] for one in alone] == list(together)
     assert len({request.question for request in together}) == 4
+    assert not any(request.measured for request in together)
 
 
 @pytest.mark.parametrize(

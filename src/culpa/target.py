@@ -97,8 +97,7 @@ class Running:
         for prefix, engine in (("vllm:", "vllm"), ("llamacpp:", "llama.cpp"), ("sglang:", "sglang")):
             if f"\n{prefix}" in f"\n{page}":
                 self.engine = engine
-        came = await self._endpoint.get("/version")
-        told = _json(came[1]) if came is not None and came[0] == 200 else None
+        told = _json(await self._endpoint.page("/version"))
         if isinstance(told, dict) and isinstance(told.get("version"), str):
             self.version = told["version"]
 
@@ -135,8 +134,7 @@ class Running:
 
     async def metrics(self) -> str:
         """The `/metrics` page."""
-        came = await self._endpoint.get("/metrics")
-        return came[1] if came is not None and came[0] == 200 else ""
+        return await self._endpoint.page("/metrics")
 
     async def said(self) -> Incident | None:
         """There is no log to read."""
@@ -182,8 +180,7 @@ class Started:
 
     async def metrics(self) -> str:
         """The `/metrics` page."""
-        came = await self._endpoint.get("/metrics")
-        return came[1] if came is not None and came[0] == 200 else ""
+        return await self._endpoint.page("/metrics")
 
     async def said(self) -> Incident | None:
         """What the log says, after a moment for it to be written."""

@@ -109,7 +109,7 @@ def verify(
     from culpa.cli.seconds import seconds
     from culpa.model.options import IsolateOptions
     from culpa.session import Patience
-    from culpa.verify import SOAK_SECONDS, SUITES, VerifyOptions, Wanted, probe_options
+    from culpa.verify import SOAK_SECONDS, SUITES, VerifyOptions, Wanted
     from culpa.verify import verify as carry_out
     from culpa.written import why_unwritable
 
@@ -166,14 +166,6 @@ def verify(
         from culpa.report.verifying import Progress, print_result, write_files
 
         with Progress(quiet=quiet, as_json=as_json) as progress:
-            options = VerifyOptions(
-                options.suite,
-                options.duration,
-                options.keep_going,
-                probe_options(options),
-                options.golden,
-                options.record_golden,
-            )
             found = carry_out(wanted, options, progress.done, progress.starting)
         unwritten = write_files(found, junit=junit, summary=os.environ.get("GITHUB_STEP_SUMMARY"))
         with result_printed():

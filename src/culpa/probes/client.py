@@ -95,6 +95,11 @@ class Endpoint:
             return None
         return response.status_code, body.decode("utf-8", "replace")
 
+    async def page(self, path: str) -> str:
+        """The text of a page that was found, empty where it was not."""
+        came = await self.get(path)
+        return came[1] if came is not None and came[0] == 200 else ""
+
     async def count_tokens(self, text: str) -> int | None:
         """How many tokens the engine's own tokenizer makes of a text, where it has a `/tokenize` endpoint."""
         import httpx2

@@ -2,7 +2,7 @@
 
 from culpa.verify.golden import BadGolden
 from culpa.verify.run import CannotVerify, Wanted, verify
-from culpa.verify.verifier import SOAK_SECONDS, SUITES, VerifyOptions, probe_options
+from culpa.verify.verifier import SOAK_SECONDS, SUITES, VerifyOptions
 
 __all__ = [
     "SOAK_SECONDS",
@@ -11,6 +11,5 @@ __all__ = [
     "CannotVerify",
     "VerifyOptions",
     "Wanted",
-    "probe_options",
     "verify",
 ]

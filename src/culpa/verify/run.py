@@ -22,7 +22,7 @@ from culpa.session import Patience, Unanswerable
 from culpa.start import SCRATCH, Starter
 from culpa.target import Running, Started, Target
 from culpa.verify.golden import BadGolden, Golden, read_golden, write_golden
-from culpa.verify.verifier import Verifier, VerifyOptions
+from culpa.verify.verifier import Verifier, VerifyOptions, with_suite
 
 Report = Callable[[ProbeReport], None]
 Starting = Callable[[str, int], None]
@@ -61,7 +61,7 @@ def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Sta
     golden = read_golden(options.golden) if options.golden is not None else None
     if golden is not None:
         options = _as_recorded(options, golden)
-    return asyncio.run(_verify(wanted, options, golden, report, starting))
+    return asyncio.run(_verify(wanted, with_suite(options), golden, report, starting))
 
 
 def _as_recorded(options: VerifyOptions, golden: Golden) -> VerifyOptions:

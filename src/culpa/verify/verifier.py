@@ -23,7 +23,7 @@ from culpa.session import Failed, Unanswerable
 from culpa.target import Target
 from culpa.verify.golden import BadGolden, Golden
 
-QUICK = frozenset({"short", "medium", "completions", "stream", "same_twice", "cold"})
+QUICK = ("completions", "stream", "same_twice", "cold")  # beside `short` and `medium`
 QUICK_TOKENS = 4_000
 SUITES = ("quick", "standard", "soak")
 SOAK_SECONDS = 3_600.0
@@ -102,15 +102,10 @@ class Verifier:
 
     def _suite(self, asked: list[Asked]) -> Iterator[Probe]:
         """The probes one by one: what the first answers tell decides on the size of the later ones."""
-        suite = Suite(self._options.probes)
         if self._sizes.limits is not None:
             self._sizes = SizesSoFar(self._sizes.now)
-        source = suite.source(self._sizes)
+        source = Suite(self._options.probes).source(self._sizes)
         while (probe := source(self._limits, asked)) is not None:
-            if self._options.suite == "quick" and probe.name not in QUICK and probe.source == "builtin":
-                # What is left out counts as asked: the suite goes on behind it.
-                asked.append(Asked(probe, (), Judgement("right", "left out of the quick suite")))
-                continue
             yield probe
 
     async def _one(self, probe: Probe, number: int, asked: list[Asked]) -> bool:
@@ -209,9 +204,10 @@ class Verifier:
         )
 
 
-def probe_options(options: VerifyOptions) -> IsolateOptions:
-    """The options of the probes, as suite and golden answers want them."""
+def with_suite(options: VerifyOptions) -> VerifyOptions:
+    """The options with the kinds of request, and their size, that the suite stands for."""
+    if options.suite != "quick":
+        return options
     chosen = options.probes
-    if options.suite == "quick" and chosen.probe_tokens is None:
-        chosen = replace(chosen, probe_tokens=QUICK_TOKENS)
-    return chosen
+    tokens = QUICK_TOKENS if chosen.probe_tokens is None else chosen.probe_tokens
+    return replace(options, probes=replace(chosen, probes=QUICK, probe_tokens=tokens))

@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 # Each worker is one thread of work. NumPy's libraries read this when they are loaded, which comes later.
 for _library in ("OMP", "OPENBLAS", "MKL"):
@@ -50,10 +51,17 @@ def _dashed(word: str) -> str:
     return name.replace("_", "-") + equals + value if name.startswith("--") else word
 
 
+class _Parser(argparse.ArgumentParser):
+    """Complains in one line, and says where the flags are explained instead of listing them all."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(2, f"{self.prog}: error: {message} (see {self.prog} --help)\n")
+
+
 def _parser() -> argparse.ArgumentParser:
     from culpa_lab import __version__
 
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="culpa-lab",
         description="culpa's reference engine: a small serving engine with known faults to switch on.",
     )

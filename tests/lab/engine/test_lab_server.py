@@ -181,6 +181,8 @@ def test_a_server_that_is_killed_takes_its_children_along() -> None:
         (["--fault", "gremlins"], "no such fault"),
         (["--fault", "nan:2"], "between 0 and 1"),
         (["--block-size", "17"], "multiple of 16"),
+        (["--block-size", "7x"], "invalid int value: '7x'"),
+        (["--no-such-flag"], "unrecognized arguments: --no-such-flag"),
         (["--mamba-cache-mode", "align", "--no-enable-prefix-caching"], "--enable-prefix-caching"),
         (["-cc", "{"], "no JSON"),
         (["--kernel-log", "/no/such/folder/kernel.log"], "can't be written"),

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN_OUT ?= culpa-runs/demo
 
-.PHONY: demo demo-llamacpp test lint types unit engine-test vllm-env bench clean
+.PHONY: demo demo-llamacpp test lint types unit explore engine-test vllm-env bench clean
 
 # The main job on the embedded default: the reference engine, with the incident that culpa began with.
 demo: $(VENV)/.ready
@@ -30,6 +30,10 @@ types: $(VENV)/.ready
 
 unit: $(VENV)/.ready
 	$(BIN)/python -m pytest -q
+
+# The properties again, with examples that no run has seen: what it finds is a defect. Repeat as patience allows.
+explore: $(VENV)/.ready
+	CULPA_HYPOTHESIS_PROFILE=explore $(BIN)/python -m pytest -q -m hypothesis --timeout=1200
 
 # Real engines: llama.cpp in this environment, vLLM's CPU build in one of its own.
 engine-test: $(VENV)/.ready vllm-env

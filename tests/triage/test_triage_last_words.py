@@ -149,3 +149,23 @@ def test_a_refused_argument_is_no_failure_of_an_engine_that_lives() -> None:
     reader.feed(["error: invalid argument: --bogus"])
     assert not reader.decisive
     assert reader.incident() is None
+
+
+ABORT = "terminate called after throwing an instance of 'c10::DistBackendError'"
+TIMEOUT = (
+    "[rank1]:[E ProcessGroupNCCL.cpp:563] [Rank 1] Watchdog caught collective operation timeout: "
+    "WorkNCCL(SeqNum=51042, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600033 milliseconds before timing out."
+)
+
+
+def test_an_abort_whose_exception_is_not_told_says_that_it_is_missing() -> None:
+    found = ended(READY, ABORT, exit_code=-6)
+    assert found.symptom == "abort"
+    assert "what()" in found.missing_evidence[0]
+
+
+def test_a_torn_error_after_an_abort_is_no_better_cause_than_the_timeout_before_it() -> None:
+    torn = "ERROR 07-02 06:01:25 async_llm_engine.py:56]"
+    traceback = (f"{torn} Traceback (most recent call last):", f'{torn}   File "/vllm/x.py", line 52, in f')
+    found = ended(READY, TIMEOUT, ABORT, *traceback, f"{torn} a", exit_code=-6)
+    assert found.symptom == "nccl_timeout"

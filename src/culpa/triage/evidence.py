@@ -34,6 +34,10 @@ def missing_evidence(root: Event, symptom: str, clues: Sequence[Event], speaker:
         )
     if symptom == "abort" and root.text.startswith("Abort"):
         return (f"why the process aborted{when}: what it wrote before, or its core dump: coredumpctl info",)
+    if symptom == "abort" and "terminate called after throwing" in root.text:
+        return (
+            f"the what() line that follows this one on standard error{when}: only it says what the exception was",
+        )
     if symptom in ("cuda_launch_failure", "gpu_hw_ecc") and root.kind != "kernel" and not clues:
         # A GPU that is lost or failing looks the same from within the process.
         return (kernel, "the state of the GPUs: nvidia-smi -q -d ECC,ROW_REMAPPER")

@@ -126,7 +126,8 @@ def _best_told(ordered: Sequence[Event], symptoms: Sequence[Event]) -> Event:
     if better is not None:
         return better
     timeouts = in_order([event for event in symptoms if event.symptom == "nccl_timeout"])
-    if timeouts and all(event.symptom == "abort" for event in ordered):
+    # An error of no known class, such as a torn last line, is no better cause than the timeout.
+    if timeouts and all(event.symptom == "abort" or event.symptom in _UNCLASSIFIED for event in ordered):
         return timeouts[0]
     return first
 

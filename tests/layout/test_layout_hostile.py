@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.layout.shapes import dense_config, incident_config
@@ -53,3 +54,10 @@ def test_any_value_under_any_key(model_type: str, data: st.DataObject) -> None:
 @given(VALUES)
 def test_any_document(document: Any) -> None:
     planned(document)
+
+
+def test_more_heads_than_the_hidden_size_holds_are_refused_in_one_line() -> None:
+    config = {**incident_config()["text_config"], "num_attention_heads": 1 << 20}
+    del config["head_dim"]
+    with pytest.raises(BadLayout, match="attention heads are more than the hidden size"):
+        read_shape(config)

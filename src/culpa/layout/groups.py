@@ -114,6 +114,11 @@ def _promoted(entries: Sequence[Entry]) -> list[Entry]:
 def _same_page(entries: Sequence[Entry]) -> list[Entry]:
     """All entries with the largest page: longer blocks where that fits, padding where it does not."""
     largest = max(entry.page_bytes for entry in entries)
+    empty = next((entry for entry in entries if entry.page_bytes <= 0), None)
+    if empty is not None:
+        raise BadLayout(
+            f"layer {empty.layer}: its page has no bytes, so config.json has a size of 0 somewhere"
+        )
     made = []
     for entry in entries:
         if entry.page_bytes == largest:

@@ -159,6 +159,10 @@ class _Reader:
         if self.family.attention.hidden_factor > 1:
             spec = "attention_head_dim=@head_dim"
         head_dim = number(config, spec, {"head_dim": width // heads}) or width // heads
+        if head_dim == 0:
+            raise BadLayout(
+                f"config.json: {heads} attention heads are more than the hidden size {width} holds"
+            )
         if self.family.attention.mla or value(config, "kv_lora_rank"):
             latent = number(config, "kv_lora_rank=512") + number(config, "qk_rope_head_dim=64")
             return AttentionShape(heads, 1, latent, latent=True)

@@ -16,6 +16,7 @@ ROOMS = (
     "report",
     "assemble",
     "experiment",
+    "workload",
     "record",
     "hunt",
     "trial",

@@ -9,10 +9,8 @@ from dataclasses import dataclass, replace
 
 from culpa.budget import Budget
 from culpa.engines.base import EngineAdapter, Reading
-from culpa.evidence import WRONG_OUTPUT, asked_as
 from culpa.hunt import (
     CHEAP_TOKENS,
-    Sizes,
     SizesSoFar,
     Suite,
     in_order,
@@ -20,7 +18,6 @@ from culpa.hunt import (
     patience_is_out,
     reference_text,
     relative_costs,
-    unmeasured,
 )
 from culpa.model import (
     Conclusion,
@@ -40,16 +37,14 @@ from culpa.probes import (
     conflict,
     judge,
     reference_from,
-    request_factors,
     shaped,
     with_new_sessions,
 )
 from culpa.record import Hunted, Record
 from culpa.search import Proposal, Strategy
-from culpa.selection import MOST_FACTORS, most_of
+from culpa.selection import MOST_FACTORS
 from culpa.trial import ProbeSource, TrialRequest, TrialResult, TrialRunner
-
-ENDPOINT = "endpoint"
+from culpa.workload import ENDPOINT, hunted_probe, hunts_wrong_output, varied_in_request
 
 
 class HarnessCannotRun(RuntimeError):
@@ -223,35 +218,14 @@ class Isolation:
 
         The probe is built once: search asks for every configuration that it weighs whether it can run.
         """
-        probe = self._probe = self._hunted_probe()
-        extra = request_factors(probe) if probe is not None else ()
-        chosen = [
-            factor
-            for factor in extra
-            if factor.name not in self._options.skip
-            and factor.name not in self.record.dropped
-            # What culpa itself asks for on top, to compare answers, is no setting of the user's.
-            and not factor.instrument
-            # Without the chat template the known answer is no longer known: such an arm could not be judged.
-            and not (factor.name == ENDPOINT and self._hunts_wrong_output)
-            and (not self._options.only or factor.name in self._options.only)
-        ]
+        self._probe = hunted_probe(self.record, self._suite)
         room = MOST_FACTORS - len(self._reading.factors)
-        self._factors = (*self._reading.factors, *most_of(chosen, room))
-
-    def _hunted_probe(self) -> Probe | None:
-        hunted, limits = self.record.hunted, self.record.limits
-        if hunted is None or hunted.probe is None or limits is None:
-            return None
-        probe = self._suite.failing(limits, self.record.sizes or Sizes(), hunted.probe, hunted.failed_request)
-        known = self.record.known_answers()
-        probe = probe.vouched(lambda request: asked_as(request) in known)
-        # Log-probabilities are asked for to compare answers; where a crash is hunted, they only disturb.
-        return probe if self._hunts_wrong_output else unmeasured(probe)
+        extra = varied_in_request(self._probe, self.record, self._options, room)
+        self._factors = (*self._reading.factors, *extra)
 
     @property
     def _hunts_wrong_output(self) -> bool:
-        return self.record.hunted is not None and self.record.hunted.signature.symptom in WRONG_OUTPUT
+        return hunts_wrong_output(self.record)
 
     async def _isolate(self) -> Conclusion:
         strategy = self._strategy()

@@ -1,0 +1,3 @@
+"""The guard's version, which every file that it writes names."""
+
+VERSION = "0.1.0"

@@ -27,6 +27,7 @@ ROOMS = (
     "counters",
     "metrics",
     "budget",
+    "interrupts",
     "placement",
     "selection",
     "store",

@@ -4,7 +4,6 @@ import asyncio
 import dataclasses
 import hashlib
 import os
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +15,7 @@ import culpa
 from culpa.assemble import assemble
 from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
 from culpa.executors import LocalExecutor
-from culpa.experiment import Ending, HarnessCannotRun, Isolation
+from culpa.experiment import HarnessCannotRun, Isolation
 from culpa.host import (
     KernelLog,
     Machine,
@@ -27,6 +26,7 @@ from culpa.host import (
     why_unreadable,
 )
 from culpa.hunt import Suite
+from culpa.interrupts import until_interrupted
 from culpa.model import Launch
 from culpa.model.experiment import Experiment
 from culpa.model.observer import Observer, TrialProgress
@@ -286,7 +286,8 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         clock=time.monotonic,
     )
     observer.started(plan_of(setup, run.run_id, run.folder), record.ordered())
-    ending, interrupted = await _until_interrupted(isolation)
+    ended, interrupted = await until_interrupted(isolation.run(), ignore_after=True)
+    ending = ended or isolation.partial()
     if interrupted:
         run.journal.append("interrupted", elapsed=round(isolation.elapsed, 3))
     experiment = assemble(
@@ -309,32 +310,6 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         run.journal.append("ended", outcome=ending.conclusion.outcome, elapsed=round(isolation.elapsed, 3))
     observer.finished(experiment)
     return experiment
-
-
-async def _until_interrupted(isolation: Isolation) -> tuple[Ending, bool]:
-    """The ending, and whether it came by a signal. Signals stay harmless after it: the result is still written."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(isolation.run())
-    asked_to_stop = False
-
-    def stop() -> None:
-        nonlocal asked_to_stop
-        if not asked_to_stop:  # a second signal changes nothing: the engine is being ended already
-            asked_to_stop = True
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        return await task, False
-    except asyncio.CancelledError:
-        if not asked_to_stop:
-            raise
-        return isolation.partial(), True
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-            signal.signal(number, signal.SIG_IGN)
 
 
 def _kernel_log_file(run: Run) -> Path | None:

@@ -3,7 +3,6 @@
 import asyncio
 import hashlib
 import os
-import signal
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -16,6 +15,7 @@ from culpa.engines import EngineAdapter, find_adapter, parse_command
 from culpa.executors import LocalExecutor
 from culpa.host import KernelLog, port_owner, read_machine, why_unreadable
 from culpa.hunt import Suite
+from culpa.interrupts import until_interrupted
 from culpa.model import Configuration, Launch
 from culpa.model.verification import ProbeReport, Verification
 from culpa.session import Patience, Unanswerable
@@ -140,29 +140,13 @@ async def _started(
 
 async def _until_interrupted(verifier: Verifier, target: Target) -> bool:
     """Run the verifier and let go of the engine; whether a signal cut it off."""
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(verifier.run())
-    asked_to_stop = False
-
-    def stop() -> None:
-        nonlocal asked_to_stop
-        asked_to_stop = True
-        task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
     try:
-        await task
-    except asyncio.CancelledError:
-        if not asked_to_stop:
-            raise
+        _, interrupted = await until_interrupted(verifier.run())
     finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
         survivors = await target.close()
     if survivors:
         raise CannotVerify(f"processes of the engine could not be ended: {', '.join(survivors)}")
-    return asked_to_stop
+    return interrupted
 
 
 def _result(

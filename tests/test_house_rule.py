@@ -30,6 +30,7 @@ ROOMS = (
     "interrupts",
     "placement",
     "selection",
+    "environment",
     "store",
     "executors",
     "engines",

@@ -14,6 +14,7 @@ from typing import Any
 import culpa
 from culpa.assemble import assemble
 from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
+from culpa.environment import complete_environment, keep_environment
 from culpa.executors import LocalExecutor
 from culpa.experiment import HarnessCannotRun, Isolation
 from culpa.host import (
@@ -263,6 +264,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         observer.trial_progress(TrialProgress(number, phase, seconds, detail))
 
     kernel_log = _kernel_log_file(run)
+    keep_environment(run.folder, setup.launch, setup.machine)
     runner = TrialRunner(
         setup.adapter,
         setup.launch,
@@ -290,6 +292,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     ending = ended or isolation.partial()
     if interrupted:
         run.journal.append("interrupted", elapsed=round(isolation.elapsed, 3))
+    complete_environment(run.folder)
     experiment = assemble(
         adapter=setup.adapter,
         launch=setup.launch,

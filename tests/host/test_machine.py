@@ -204,12 +204,12 @@ def test_the_facts_name_gpus_and_driver(nvml: FakeNvml) -> None:
 
 def test_the_limits_of_a_container_bound_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     files = {"/sys/fs/cgroup/memory.max": str(GIB), "/sys/fs/cgroup/cpu.max": "150000 100000"}
-    monkeypatch.setattr("culpa.host.machine._read", lambda name: files.get(name, ""))
+    monkeypatch.setattr("culpa.host.machine.read_text", lambda name: files.get(name, ""))
     machine = read_machine()
     assert (machine.memory_bytes, machine.cpus) == (GIB, 1)
 
 
 @pytest.mark.parametrize("text", ["max", "9223372036854771712", ""])
 def test_no_limit_is_no_limit(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
-    monkeypatch.setattr("culpa.host.machine._read", lambda _: text)
+    monkeypatch.setattr("culpa.host.machine.read_text", lambda _: text)
     assert read_machine().memory_bytes == psutil.virtual_memory().total

@@ -84,6 +84,11 @@ def gpu_memory_used(gpus: tuple[Gpu, ...]) -> dict[int, int]:
     return used
 
 
+def load_nvml() -> tuple[Any, str | None]:
+    """The initialised NVML module, or None and the reason why there is none."""
+    return _nvml()
+
+
 @functools.cache
 def _nvml() -> tuple[Any, str | None]:
     """The initialised NVML module, or None and the reason. Kept open: opening it can take a second."""

@@ -4,11 +4,11 @@ import os
 import platform
 import resource
 from dataclasses import dataclass
-from pathlib import Path
 
 import psutil
 
 from culpa.host.gpus import Gpu, read_gpus
+from culpa.host.limits import container, read_text, shared_memory
 
 _GIB = 1 << 30
 _UNLIMITED = 1 << 60  # cgroup v1 writes "no limit" as a number near 2**63
@@ -59,9 +59,9 @@ def environment_facts(machine: Machine | None = None) -> dict[str, str]:
         "cpu": machine.cpu_model or "unknown",
         "cores": f"{machine.cpus} usable of {os.cpu_count() or '?'}",
         "memory": f"{machine.memory_bytes / _GIB:.1f} GiB usable of {total / _GIB:.1f} GiB",
-        "shared_memory": _shared_memory(),
+        "shared_memory": shared_memory(),
         "locked_memory_limit": "unlimited" if memlock == resource.RLIM_INFINITY else f"{memlock // 1024} KiB",
-        "container": "yes" if _in_container() else "no",
+        "container": "no" if container() == "no" else "yes",
         "gpus": "; ".join(
             f"{gpu.describe()} {gpu.memory_bytes / _GIB:.0f} GiB, sm {gpu.sm}, {gpu.pci_bus}"
             for gpu in machine.gpus
@@ -75,7 +75,7 @@ def environment_facts(machine: Machine | None = None) -> dict[str, str]:
 
 def _usable_cpus() -> int:
     affinity = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    quota = _read("/sys/fs/cgroup/cpu.max").split()
+    quota = read_text("/sys/fs/cgroup/cpu.max").split()
     if len(quota) == 2 and quota[0].isdigit() and quota[1].isdigit():
         return max(1, min(affinity, int(quota[0]) // int(quota[1])))
     return affinity
@@ -84,14 +84,14 @@ def _usable_cpus() -> int:
 def _memory_limit() -> int | None:
     """The container's memory limit in bytes (cgroup v2, then v1); None if there is none."""
     for name in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        text = _read(name)
+        text = read_text(name)
         if text.isdigit() and int(text) < _UNLIMITED:
             return int(text)
     return None
 
 
 def _cpu_model() -> str:
-    for line in _read("/proc/cpuinfo").splitlines():
+    for line in read_text("/proc/cpuinfo").splitlines():
         name, _, value = line.partition(":")
         if name.strip() in ("model name", "Model"):
             return value.strip()
@@ -103,24 +103,3 @@ def _os_name() -> str:
         return platform.freedesktop_os_release().get("PRETTY_NAME", platform.system())
     except OSError:
         return f"{platform.system()} {platform.release()}"
-
-
-def _shared_memory() -> str:
-    """Size of /dev/shm: tensor-parallel workers need it, and containers give 64 MiB by default."""
-    try:
-        status = os.statvfs("/dev/shm")
-    except OSError:
-        return "no /dev/shm"
-    return f"{status.f_blocks * status.f_frsize / _GIB:.2f} GiB"
-
-
-def _in_container() -> bool:
-    marks = ("/.dockerenv", "/run/.containerenv")
-    return any(Path(mark).exists() for mark in marks) or "KUBERNETES_SERVICE_HOST" in os.environ
-
-
-def _read(name: str) -> str:
-    try:
-        return Path(name).read_text(errors="replace").strip()
-    except OSError:
-        return ""

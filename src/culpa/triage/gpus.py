@@ -170,6 +170,12 @@ class GpuTable:
 
     # -- answers -------------------------------------------------------------------------------------------
 
+    def known(self) -> tuple[tuple[int, str, str | None], ...]:
+        """Index in nvidia-smi's order, place on the bus and name of every GPU whose index the log tells."""
+        return tuple(
+            sorted((gpu.index, bus, gpu.name) for bus, gpu in self._by_bus.items() if gpu.index is not None)
+        )
+
     def describe(self, bus: str) -> tuple[int | None, str | None]:
         """nvidia-smi's index and the UUID of a GPU, where the log has them."""
         gpu = self._by_bus.get(bus, _Gpu())

@@ -95,6 +95,11 @@ class LogReader:
         return self._number
 
     @property
+    def context(self) -> Context:
+        """What the lines told around the events, whether anything failed or not."""
+        return self._context
+
+    @property
     def inside_traceback(self) -> bool:
         """Whether a traceback has begun not long ago and is not over."""
         return self._tracebacks.inside(self._number)

@@ -35,6 +35,7 @@ ROOMS = (
     "executors",
     "engines",
     "host",
+    "traffic",
     "probes",
     "logs",
     "sources",
@@ -42,9 +43,10 @@ ROOMS = (
     "triage",
     "layout",
     "search",
+    "reduction",
     "model",
 )
-PURE = ("triage", "layout", "search", "model")
+PURE = ("triage", "layout", "search", "reduction", "model")
 # `datetime` and `signal` are fine as arithmetic and as names; reading the clock and sending are not.
 IMPURE_CALLS = {"now", "today", "utcnow", "kill", "raise_signal"}
 IMPURE_MODULES = {

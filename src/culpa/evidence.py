@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from culpa.model import Incident, Outcome, RequestResult, Signature, Trial
-from culpa.probes import Answer, Judgement, LongPrompt, Probe, Question, Request, Round
+from culpa.probes import Answer, Judgement, LongPrompt, Probe, Question, Request, Round, overlap
 from culpa.session import EngineSession, Failed, Unanswerable, write_json
 from culpa.triage import same_failure
 
@@ -104,7 +104,7 @@ def asked_as(request: Request) -> str:
 
 
 def _results(probe: Probe, answers: Sequence[Answer]) -> list[RequestResult]:
-    at_once = [len(one) for one in probe.asked() for _ in one]
+    at_once = [at_once for one in probe.asked() for at_once in [overlap(one)] * len(one)]
     return [_result(*one) for one in zip(probe.requests(), answers, at_once, strict=False)]
 
 
@@ -140,12 +140,14 @@ def request_entries(probe: Probe) -> Iterator[dict[str, object]]:
     for one in probe.asked():
         for request, count in _runs(one):
             entry: dict[str, object] = {"endpoint": request.endpoint, "body": dict(request.body)}
+            if request.span is not None:
+                entry["span"] = dataclasses.asdict(request.span)
             yield entry if count == 1 else {**entry, "at_once": count}
 
 
 def _runs(one: Round) -> Iterator[tuple[Request, int]]:
     """The requests of a round; equal neighbours are one entry that is sent at once."""
-    for _, group in groupby(one, key=lambda request: request.canonical()):
+    for _, group in groupby(one, key=lambda request: (request.canonical(), request.span)):
         requests = list(group)
         yield requests[0], len(requests)
 

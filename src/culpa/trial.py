@@ -15,7 +15,7 @@ from culpa.executors import Executor
 from culpa.host import Machine
 from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, RootEvent, Signature, Trial
 from culpa.model.redact import printable, redact
-from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge
+from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge, overlap
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
 from culpa.start import Starter
 
@@ -342,7 +342,7 @@ class TrialRunner:
                 tokens=sum((a.prompt_tokens or 0) + (a.completion_tokens or 0) for a in answers),
                 seconds=round(now - began, 3),
                 concurrency=max(
-                    (len(one) for asked in verdict.asked for one in asked.probe.asked()), default=1
+                    (overlap(one) for asked in verdict.asked for one in asked.probe.asked()), default=1
                 ),
             ),
             effective=tuple(sorted(session.effective.items())) if session else (),

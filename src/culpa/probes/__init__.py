@@ -8,6 +8,7 @@ from culpa.probes.factors import request_factors
 from culpa.probes.judgement import Judgement, Status
 from culpa.probes.kinds import builtin_probes, long_prompt_tokens
 from culpa.probes.oracles import judge
+from culpa.probes.pacing import given_up, paced
 from culpa.probes.prompts import (
     DEFAULT_QUESTIONS,
     BadText,
@@ -18,7 +19,7 @@ from culpa.probes.prompts import (
     parse_record,
 )
 from culpa.probes.reference import Comparison, Reference, compare, reference_from
-from culpa.probes.request import Expectation, Limits, Probe, Request, Round, answer_limit
+from culpa.probes.request import Expectation, Limits, Probe, Request, Round, Span, answer_limit, overlap
 from culpa.probes.shaping import conflict, shaped, with_new_sessions
 from culpa.probes.user_requests import BadRequestFile, user_probe
 
@@ -41,6 +42,7 @@ __all__ = [
     "Reference",
     "Request",
     "Round",
+    "Span",
     "Status",
     "answer_limit",
     "ask",
@@ -48,9 +50,12 @@ __all__ = [
     "compare",
     "conflict",
     "degeneration",
+    "given_up",
     "judge",
     "long_prompt_tokens",
     "measure_tokens_per_character",
+    "overlap",
+    "paced",
     "parse_question",
     "parse_record",
     "reference_from",

@@ -15,7 +15,8 @@ class Answer:
     as long as the engine told them. Token counts are the engine's own (`usage`), None where it is silent.
     `failure` classes what went wrong and `error` says it in the engine's or the transport's words; `nan`
     says where a number that is no number was seen. `tool_calls` are written as `name(arguments)`.
-    `thinking` is True if the text begins with a reasoning model's thoughts, which count as text.
+    `thinking` is True if the text begins with a reasoning model's thoughts, which count as text. `given_up` is True
+    if the request was given up by us before its answer was whole, as its recorded client did: nothing is owed then.
     """
 
     status: int | None = None
@@ -34,6 +35,7 @@ class Answer:
     tool_calls: tuple[str, ...] = ()
     embedding: tuple[float, ...] = ()
     thinking: bool = False
+    given_up: bool = False
 
     @property
     def failed(self) -> bool:

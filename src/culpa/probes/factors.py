@@ -14,6 +14,7 @@ from culpa.probes.request import (
     Round,
     answer_limit,
     estimated_prompt_tokens,
+    overlap,
 )
 
 ABSENT = "absent"
@@ -185,7 +186,7 @@ def _sizes(probe: Probe, requests: Sequence[Request]) -> list[Factor]:
 
 def _sequence(probe: Probe) -> list[Factor]:
     factors = []
-    at_once = max(len(one) for one in probe.rounds)
+    at_once = max(overlap(one) for one in probe.rounds)
     if at_once > 1:
         factors.append(_factor("concurrency", str(at_once), "1", numeric=True))
     repeats = max(len(run) for run in runs_of(probe.rounds))

@@ -8,7 +8,7 @@ from culpa.probes.content import Case, judge_content
 from culpa.probes.judgement import Judgement, Status
 from culpa.probes.reference import Reference, nearest
 from culpa.probes.refusal import declined
-from culpa.probes.request import Probe, Request
+from culpa.probes.request import Probe, Request, Span
 from culpa.probes.wording import asked, failure, got
 
 # A chat template's fixed beginning may be cached even when the prompt is new.
@@ -35,6 +35,10 @@ def judge(
         return failed
     if len(answers) < len(requests):
         return Judgement("unknown", f"{len(answers)} of {len(requests)} requests were answered")
+    if not probe.contents:
+        return Judgement(
+            "right", f"{len(answers)} requests, each with an answer or given up as it was recorded"
+        )
     cases = _cases(probe, requests, answers, reference)
     found = [(case, judge_content(case)) for case in cases]
     found += _disagreements(cases)
@@ -69,6 +73,8 @@ def _symptom(probe: Probe, request: Request, answer: Answer) -> str | None:
     match answer.failure:
         case None:
             return None
+        case "http_error" if request.span is not None and _declined_before(request.span, answer):
+            return None
         case "http_error" if probe.source == "user":
             return "request_rejected" if answer.refused else "http_error"
         case "http_error" if declined(request, answer):
@@ -81,19 +87,24 @@ def _symptom(probe: Probe, request: Request, answer: Answer) -> str | None:
             return "connection_lost"
 
 
+def _declined_before(span: Span, answer: Answer) -> bool:
+    """Whether an engine declined a recorded request as it did when it was recorded, or no response is on record."""
+    return answer.refused and (span.status is None or span.status == answer.status)
+
+
 def _cases(
     probe: Probe, requests: Sequence[Request], answers: Sequence[Answer], reference: Reference | None
 ) -> list[Case]:
     siblings: dict[str, list[Answer]] = {}
     for request, answer in zip(requests, answers, strict=True):
-        # What failed and yet is here was refused before the workload began.
-        if answer.failed:
+        # What failed and yet is here was refused before the workload began, or was when it was recorded.
+        if answer.failed or answer.given_up:
             continue
         siblings.setdefault(request.canonical(), []).append(answer)
     return [
         Case(probe.name, index, request, answer, tuple(siblings[request.canonical()]), reference)
         for index, (request, answer) in enumerate(zip(requests, answers, strict=True))
-        if not answer.failed
+        if not (answer.failed or answer.given_up)
     ]
 
 

@@ -65,13 +65,27 @@ _UNLIMITED_TOKENS = 16_384
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """When a recorded request was under way: seconds since the first of its workload. `end` is None where its end was
+    not seen. `given_up` is True if its client did not wait for the end, after `pieces` pieces of the answer. `status`
+    is the HTTP status of the recorded response, None where none began."""
+
+    start: float
+    end: float | None = None
+    given_up: bool = False
+    pieces: int = 0
+    status: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Request:
     """One request. `body` is JSON and goes out untouched but for a missing model name.
 
     `recipe` is what the prompt's text was made from, so that it can be made again in another size or for
     another endpoint; None for a prompt that is given. `measured` asks for log-probabilities on top, where
     the engine supports them, to compare answers with a reference: an instrument, no part of the workload.
-    Not hashable, since a body is a mapping.
+    `span` is set for a recorded one: the requests of its round then keep their order, overlap and cancellations
+    instead of going out at once. Not hashable, since a body is a mapping.
     """
 
     endpoint: str
@@ -79,6 +93,7 @@ class Request:
     expect: Expectation | None = None
     recipe: Recipe | None = None
     measured: bool = False
+    span: Span | None = None
 
     @property
     def deterministic(self) -> bool:
@@ -104,13 +119,30 @@ class Request:
 Round = tuple[Request, ...]
 
 
+def overlap(one: Round) -> int:
+    """How many requests of a round are under way at once: all, or as many as were when they were recorded."""
+    spans = [request.span for request in one if request.span is not None]
+    if len(spans) < len(one):
+        return len(one)
+    # At the same moment ends come first. What had no end stays under way.
+    changes = [(span.start, 1) for span in spans]
+    changes += [(span.end, -1) for span in spans if span.end is not None and span.end > span.start]
+    at_once = most = 0
+    for _, change in sorted(changes):
+        at_once += change
+        most = max(most, at_once)
+    return most
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """A workload: rounds one after the other, the requests of a round at once, and how it is judged.
 
     `preceding` are rounds that are asked first because the failure may need them. `cache` says what the
     last request is about: a prompt that must not be in a cache (`cold`) or one that should be (`warm`).
-    `source` "user" means that the user vouches for the requests: a refusal is then a failure.
+    `source` "user" means that the user vouches for the requests: a refusal is then a failure. `speed` is the pace of
+    recorded requests: 1 as they came, 2 twice as fast, 0 as fast as their order and overlap allow. `contents` is
+    False where only counts whether the engine answers, not what.
     """
 
     name: str
@@ -120,6 +152,8 @@ class Probe:
     cache: Literal["cold", "warm"] | None = None
     description: str = ""
     tokens_per_character: float = field(default=TOKENS_PER_CHARACTER)
+    speed: float = 1.0
+    contents: bool = True
 
     def asked(self) -> tuple[Round, ...]:
         """All rounds in the order in which they are asked."""

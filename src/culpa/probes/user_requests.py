@@ -3,13 +3,15 @@
 import json
 import re
 from collections.abc import Mapping
+from dataclasses import fields
+from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from culpa.probes.request import CHAT, COMPLETIONS, EMBEDDINGS, Expectation, Probe, Request, Round
+from culpa.probes.request import CHAT, COMPLETIONS, EMBEDDINGS, Expectation, Probe, Request, Round, Span
 
 _ENDPOINT_OF = {"messages": CHAT, "prompt": COMPLETIONS, "input": EMBEDDINGS}
-_WRAPPER = frozenset({"endpoint", "body", "expect", "at_once", "repeat"})
+_WRAPPER = frozenset({"endpoint", "body", "expect", "at_once", "repeat", "span"})
 _MOST = 4096
 
 
@@ -22,7 +24,8 @@ def user_probe(path: Path) -> Probe:
 
     Each entry is a bare body, whose endpoint follows from its keys (`messages`, `prompt`, `input`), or
     `{"endpoint": ..., "body": {...}, "expect": ..., "at_once": n, "repeat": n}`. Entries are asked one after
-    the other, `at_once` copies of an entry together, the whole of that `repeat` times.
+    the other, `at_once` copies of an entry together, the whole of that `repeat` times. Neighbours with a `span`
+    (when they were under way, in seconds) are one round that keeps their order, overlap and cancellations.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
@@ -36,6 +39,11 @@ def user_probe(path: Path) -> Probe:
     rounds: list[Round] = []
     for place, entry in entries:
         rounds += _rounds(place, entry)
+    rounds = [
+        one
+        for recorded, run in groupby(rounds, key=lambda one: one[0].span is not None)
+        for one in ([tuple(request for one in run for request in one)] if recorded else run)
+    ]
     return Probe("request", tuple(rounds), source="user", description=f"the requests of {path.name}")
 
 
@@ -77,7 +85,9 @@ def _rounds(place: str, entry: Any) -> list[Round]:
         endpoint = _guess(place, body)
     if not isinstance(endpoint, str) or not endpoint.startswith("/"):
         raise BadRequestFile(f"{place}: 'endpoint' must be a path such as {CHAT!r}")
-    request = Request(endpoint, body, expect=_expectation(place, entry.get("expect")))
+    request = Request(
+        endpoint, body, expect=_expectation(place, entry.get("expect")), span=_span(place, entry.get("span"))
+    )
     return [(request,) * _count(place, entry, "at_once")] * _count(place, entry, "repeat")
 
 
@@ -113,6 +123,25 @@ def _expectation(place: str, value: Any) -> Expectation | None:
     except re.error as error:
         raise BadRequestFile(f"{place}: 'regex' is no regular expression: {error}") from None
     return Expectation(contains=contains, regex=regex, certain=True)
+
+
+def _span(place: str, value: Any) -> Span | None:
+    """When a recorded request was under way."""
+    if value is None:
+        return None
+    problem = BadRequestFile(f"{place}: 'span' must be an object with 'start', and perhaps 'end', in seconds")
+    if not isinstance(value, Mapping) or value.keys() - {field.name for field in fields(Span)}:
+        raise problem
+    start, end = value.get("start"), value.get("end")
+    numbers = [one for one in (start, end) if one is not None]
+    if start is None or any(isinstance(one, bool) or not isinstance(one, int | float) for one in numbers):
+        raise problem
+    if any(not 0 <= one < 1e9 for one in numbers):
+        raise problem
+    pieces, status = value.get("pieces", 0), value.get("status")
+    if not isinstance(pieces, int) or not (status is None or isinstance(status, int)):
+        raise problem
+    return Span(float(start), end, value.get("given_up") is True, pieces, status)
 
 
 def _is_json(line: str) -> bool:

@@ -12,6 +12,9 @@ from culpa_lab.model import ModelConfig
 
 Array = npt.NDArray[np.float32]
 
+RED_ZONE = 256
+"""Floats behind the cache that belong to nobody."""
+
 
 class Arena:
     """Pages [block, place, floats]: a block has one page for each layer that its group has on this stage.
@@ -37,12 +40,19 @@ class Arena:
         width = stage_width(groups, *layers)
         floats = page_floats(model, block_size)
         # Zeros are not touched yet: the machine gives memory page by page when it is written.
-        self._memory: Array = np.zeros((blocks, width, floats), np.float32)
+        allocation: Array = np.zeros(blocks * width * floats + RED_ZONE, np.float32)
+        self._memory: Array = allocation[:-RED_ZONE].reshape(blocks, width, floats)
+        self.red_zone: Array = allocation[-RED_ZONE:]
         self.gdn = [group.on(*layers) for group in groups if group.kind == GDN]
         self.full = [group.on(*layers) for group in groups if group.kind == FULL]
         self._state_floats = state_page_floats(model) if self.gdn else 0
         device.reserve(blocks, width * floats * 4)
         device.map([0])
+
+    @property
+    def memory(self) -> Array:
+        """[block, place, floats]: all pages."""
+        return self._memory
 
     def map_all(self) -> None:
         """Map every block, once and for all."""

@@ -12,6 +12,7 @@ from culpa_lab.engine.kv_cache_manager import KVCacheManager
 from culpa_lab.engine.request import NewRequest
 from culpa_lab.engine.scheduler import Limits, Output, Scheduler
 from culpa_lab.engine.steps import Step, StepResult
+from culpa_lab.guard import schedule_watch
 
 
 class Executor(Protocol):
@@ -68,6 +69,7 @@ class EngineCore:
             config.async_scheduling,
         )
         self.scheduler = Scheduler(limits, cache, hooks)
+        self._watch = schedule_watch(config)
         self._executor = executor
         self._depth = config.depth
         self._in_flight: list[Step] = []
@@ -104,6 +106,8 @@ class EngineCore:
             if step is None:
                 return
             self._in_flight.append(step)
+            if self._watch is not None:
+                self._watch.scheduled(step)
             self._executor.submit(step)
 
     def take(self, result: StepResult) -> tuple[list[Output], Stats]:

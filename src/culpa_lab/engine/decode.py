@@ -10,6 +10,7 @@ from culpa_lab.engine.device import Device
 from culpa_lab.engine.hooks import Hooks
 from culpa_lab.engine.paging import PagedCache, TableRow
 from culpa_lab.engine.steps import Segment
+from culpa_lab.engine.watch import StageWatch
 from culpa_lab.model import GdnState, LayerWeights, Rotary, RotaryTables, Tape, Workspace, decode_layer
 
 Array = npt.NDArray[np.float32]
@@ -62,7 +63,9 @@ class Decode:
         hooks: Hooks,
         max_blocks: int,
         hidden: int,
+        watch: StageWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._layers = layers
         self._arena = arena
         self._device = device
@@ -87,6 +90,8 @@ class Decode:
         inputs, tape = self._captured[size]
         inputs.copy_in(segments[:size])
         self._own_states(inputs, captured=True)
+        if self._watch is not None:
+            self._watch.decoding(segments, inputs, captured=True)
         inputs.hidden[: len(segments)] = x[:size]
         tape.replay()
         x[:size] = inputs.hidden[: len(segments)]
@@ -124,6 +129,8 @@ class Decode:
         inputs = self._inputs(len(segments))
         inputs.copy_in(segments)
         self._own_states(inputs, captured=False)
+        if self._watch is not None:
+            self._watch.decoding(segments, inputs, captured=False)
         self._rotary.fill(inputs.positions, inputs.rope)
         for weights in self._layers:
             states = self._states_of(weights.number)

@@ -17,8 +17,19 @@ class HandOff:
         self._slots = depth + 1
         memory = mmap.mmap(-1, max(1, self._slots * rows * hidden * 4))
         self._buffers = np.frombuffer(memory, dtype=np.float32).reshape(self._slots, rows, hidden)
+        signatures = mmap.mmap(-1, self._slots * 16)
+        self._signatures = np.frombuffer(signatures, dtype=np.int64).reshape(self._slots, 2)
 
     def buffer(self, step: int, rows: int) -> npt.NDArray[np.float32]:
         """The first rows of a step's buffer."""
         view: npt.NDArray[np.float32] = self._buffers[step % self._slots, :rows]
         return view
+
+    def sign(self, step: int, rows: int, checksum: int) -> None:
+        """Leave word of what was put into a step's buffer, for whoever takes it out."""
+        self._signatures[step % self._slots] = rows, checksum
+
+    def signed(self, step: int) -> tuple[int, int]:
+        """Rows and checksum of a step's buffer as its sender left them."""
+        rows, checksum = self._signatures[step % self._slots].tolist()
+        return rows, checksum

@@ -69,6 +69,8 @@ class WorkerProc:
                 self.execute_model(step)
             except Exception as error:
                 log.exception("WorkerProc hit an exception.", error)
+                if self._stage.watch is not None:
+                    self._stage.watch.idle()
                 self._links.core.send(("failure", str(error)))
                 with suppress(EOFError, ConnectionResetError):
                     while True:
@@ -80,11 +82,9 @@ class WorkerProc:
         # Receiving is a kernel too and raises on a poisoned context: the stage before may be waiting for what this one
         # can't give any more.
         self._stage.device.launch()
-        inputs = None
         if self._from is not None:
             self._receive_hidden(step)
-            inputs = self._from.buffer(step.number, step.tokens)
-        sampled = self._stage.execute(step, inputs, self._to, self._fed_tokens(step))
+        sampled = self._stage.execute(step, self._from, self._to, self._fed_tokens(step))
         if self._links.next is not None:
             # Nothing leaves a poisoned device: the stage after this one waits in vain.
             if sampled is not None:
@@ -104,6 +104,8 @@ class WorkerProc:
     def _next_message(self) -> Any:
         """The core's next message, None if it is gone. While there is none, the device is asked how it is."""
         try:
+            if self._stage.watch is not None and not self._links.core.poll(_IDLE_SECONDS):
+                self._stage.watch.idle()
             while not self._links.core.poll(_IDLE_SECONDS if self._stage.device.poisoned else None):
                 self._stage.device.synchronize()
             return self._links.core.recv()

@@ -11,6 +11,7 @@ from culpa_lab.engine.device import Device
 from culpa_lab.engine.hooks import BlockOf, Hooks
 from culpa_lab.engine.paging import PagedCache, TableRow
 from culpa_lab.engine.steps import Segment
+from culpa_lab.engine.watch import StageWatch
 from culpa_lab.model import GdnState, LayerWeights, Rotary, Workspace, prefill_layer
 
 Array = npt.NDArray[np.float32]
@@ -77,6 +78,9 @@ class StateBinding:
         kept[0][...], kept[1][...] = conv, recurrent
 
 
+_Built = tuple[PieceInputs, list[StateBinding], list[Callable[[Array], None]]]
+
+
 class Prefill:
     """All layers of a stage on one request's piece of a prompt.
 
@@ -93,7 +97,9 @@ class Prefill:
         hooks: Hooks,
         rank: int,
         max_blocks: int,
+        watch: StageWatch | None = None,
     ) -> None:
+        self._watch = watch
         self._layers = layers
         self._arena = arena
         self._device = device
@@ -102,17 +108,19 @@ class Prefill:
         self._rank = rank
         self._max_blocks = max_blocks
         self._workspace = Workspace()
-        self._captured: dict[bool, tuple[PieceInputs, list[Callable[[Array], None]]]] = {}
+        self._captured: dict[bool, _Built] = {}
 
     def run(self, segment: Segment, x: Array) -> None:
         """`x` [count, hidden] is the residual stream, in place."""
         continues = any(row.source != 0 for row in segment.states)
         captured = self._captured.get(continues)
         if captured is None:
-            inputs, calls = self._build(continues, segment, hooks=Hooks())
+            inputs, bindings, calls = self._build(continues, segment, hooks=Hooks())
         else:
-            inputs, calls = captured
+            inputs, bindings, calls = captured
             inputs.copy_in(segment)
+        if self._watch is not None:
+            self._watch.piece(segment, inputs, bindings, captured is not None)
         for call in calls:
             call(x)
 
@@ -121,9 +129,7 @@ class Prefill:
         continues = any(row.source != 0 for row in segment.states)
         self._captured[continues] = self._build(continues, segment, hooks=self._hooks)
 
-    def _build(
-        self, continues: bool, segment: Segment, hooks: Hooks
-    ) -> tuple[PieceInputs, list[Callable[[Array], None]]]:
+    def _build(self, continues: bool, segment: Segment, hooks: Hooks) -> _Built:
         groups = len(self._arena.gdn)
         inputs = PieceInputs(
             [TableRow(np.zeros(self._max_blocks, np.int64)) for _ in self._arena.full],
@@ -165,7 +171,7 @@ class Prefill:
                 if number in layers:
                     pages = self._arena.keys_and_values(number)
                     calls.append(attention(weights, PagedCache(self._device, pages, inputs.rows[group])))
-        return inputs, calls
+        return inputs, bindings, calls
 
     def _bind(self, inputs: PieceInputs, group: int, continues: bool, hooks: Hooks) -> StateBinding:
         def bound(buffer: npt.NDArray[np.int64]) -> BlockOf:

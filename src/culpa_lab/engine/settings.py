@@ -14,6 +14,7 @@ from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.errors import BadLaunch
 from culpa_lab.engine.planning import unified_block_size
 from culpa_lab.faults.registry import FAULTS, configured
+from culpa_lab.guard import check_switch
 from culpa_lab.model import ModelConfig
 
 PARTITION_VARIABLE = "VLLM_PP_LAYER_PARTITION"
@@ -64,6 +65,7 @@ def resolve(
             "--mamba-cache-mode align keeps states for the prefix cache: it needs --enable-prefix-caching"
         )
     faults = _faults(arguments.fault)
+    check_switch(environment)
     config = EngineConfig(
         model=folder,
         served_model_name=arguments.served_model_name or (folder.name if folder != SHIPPED else "culpa-lab"),

@@ -20,6 +20,7 @@ from culpa_lab.engine.prefill import Prefill
 from culpa_lab.engine.regroup import regrouped
 from culpa_lab.engine.sampler import choose, report
 from culpa_lab.engine.steps import Sampled, Segment, StateRow, Step
+from culpa_lab.guard import stage_watch
 from culpa_lab.model import (
     HeadWeights,
     ModelConfig,
@@ -47,6 +48,7 @@ class Stage:
         name = f"VLLM::Worker_PP{rank}" if config.stages > 1 else "VLLM::Worker"
         self.device = Device(rank, KernelLog(config.kernel_log), name, blocking=config.launch_blocking)
         self.first_free_block = 1
+        self.watch = stage_watch(config, model, rank)
         self._workspace = Workspace()
         self._embedding: Array | None = None
         self._head: HeadWeights | None = None
@@ -78,6 +80,8 @@ class Stage:
         self._arena = Arena(
             model, self._groups, (self._first, self._last), config.block_size, blocks, self.device
         )
+        if self.watch is not None:
+            self.watch.allocated(self._arena)
         # What gpu_memory_utilization leaves, as planned; an override of the number of blocks does not change it.
         self._spare_bytes = int((1 - config.gpu_memory_utilization) * DEVICE_BYTES)
         if not config.enable_prefix_caching:
@@ -85,10 +89,17 @@ class Stage:
         max_blocks = -(-config.max_model_len // config.block_size)
         rotary = Rotary(model)
         self._prefill = Prefill(
-            self._layers, self._arena, self.device, rotary, self.hooks, self.rank, max_blocks
+            self._layers, self._arena, self.device, rotary, self.hooks, self.rank, max_blocks, self.watch
         )
         self._decode = Decode(
-            self._layers, self._arena, self.device, rotary, self.hooks, max_blocks, model.hidden_size
+            self._layers,
+            self._arena,
+            self.device,
+            rotary,
+            self.hooks,
+            max_blocks,
+            model.hidden_size,
+            self.watch,
         )
         first_is_full = model.layer_types[self._first] == FULL
         count = len(self._groups)
@@ -121,23 +132,33 @@ class Stage:
             log.info(f"Graph capturing finished, {sizes} batch sizes")
         if self._config.enable_prefix_caching:
             self._arena.unmap(blocks)
+        if self.watch is not None:
+            self.watch.warmed_up(blocks)
 
     def execute(
-        self, step: Step, inputs: Array | None, outputs: HandOff | None, fed: Mapping[str, int]
+        self, step: Step, source: HandOff | None, outputs: HandOff | None, fed: Mapping[str, int]
     ) -> tuple[Sampled, ...] | None:
-        """One step. `inputs` [tokens, hidden] come from the stage before, `outputs` takes them to the one after.
+        """One step. Hidden states come from the stage before by `source`, `outputs` takes them to the one after.
 
         Returns sampled tokens (none but on the last stage), or None if a kernel failed: nothing comes out of a
         device whose context is poisoned. Raises what the device reports of earlier steps.
         """
         self.device.launch()
+        inputs = source.buffer(step.number, step.tokens) if source is not None else None
+        if self.watch is not None:
+            self.watch.began(step)
+            if source is not None and inputs is not None:
+                self.watch.received(step, inputs, source)
         self._arena.unmap(step.unmap)
         self._arena.map(step.map)
         try:
             with np.errstate(all="ignore"):  # a GPU raises no alarm over infinities either
-                return self._execute(step, inputs, outputs, fed)
+                sampled = self._execute(step, inputs, outputs, fed)
         except KernelFault:
             return None
+        if self.watch is not None:
+            self.watch.ended(step)
+        return sampled
 
     def _execute(
         self, step: Step, inputs: Array | None, outputs: HandOff | None, fed: Mapping[str, int]
@@ -156,6 +177,8 @@ class Stage:
             at += segment.count
         if outputs is not None:
             self.hooks.hand_on(self.rank, outputs, step, x)
+            if self.watch is not None:
+                self.watch.sent(step, x, outputs)
             return ()
         return self._sample(step, x)
 

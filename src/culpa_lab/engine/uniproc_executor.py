@@ -56,16 +56,15 @@ class UniprocExecutor:
         fed = {
             one.request: self._fed[one.feedback, one.request] for one in step.segments if one.feedback >= 0
         }
-        inputs = None
+        source = None
         sampled = None
         for stage in self.stages:
             hand_off = None if stage.last else self._hand_offs[stage.rank]
-            sampled = stage.execute(step, inputs, hand_off, fed)
+            sampled = stage.execute(step, source, hand_off, fed)
             if sampled is None:
                 # Nothing comes out of a poisoned device, and nobody waits in vain here: say so now.
                 stage.device.synchronize()
-            if hand_off is not None:
-                inputs = hand_off.buffer(step.number, step.tokens)
+            source = hand_off
         assert sampled is not None
         self._fed.update({(step.number, one.request): one.token for one in sampled})
         return StepResult(step.number, sampled)

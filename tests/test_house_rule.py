@@ -40,13 +40,14 @@ ROOMS = (
     "logs",
     "sources",
     "written",
+    "redaction",
     "triage",
     "layout",
     "search",
     "reduction",
     "model",
 )
-PURE = ("triage", "layout", "search", "reduction", "model")
+PURE = ("redaction", "triage", "layout", "search", "reduction", "model")
 # `datetime` and `signal` are fine as arithmetic and as names; reading the clock and sending are not.
 IMPURE_CALLS = {"now", "today", "utcnow", "kill", "raise_signal"}
 IMPURE_MODULES = {

@@ -12,6 +12,7 @@ import typer.exceptions
 from culpa import __version__
 from culpa.cli.bench import bench
 from culpa.cli.demo import demo
+from culpa.cli.env import env
 from culpa.cli.errors import complain
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
@@ -38,6 +39,7 @@ app.command(short_help="Find the settings that a failure of an engine needs, by 
 app.command(short_help="Isolate a known fault of the reference engine: no GPU, no download.")(demo)
 app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)
 app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
+app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)
 app.command()(runs)
 app.command(short_help="Account for a run, trial by trial: what each was to tell, and told.")(why)
 # Flags of the engine stand among the words.

@@ -71,3 +71,17 @@ def bad_layout() -> Iterator[None]:
     except (BadFactors, BadLaunch, BadLayout) as error:
         complain(str(error))
         raise typer.Exit(2) from None
+
+
+@contextmanager
+def bad_environment() -> Iterator[None]:
+    """The same for `culpa env`."""
+    from culpa.engines.errors import BadFactors, BadLaunch
+    from culpa.environment import BadEnvironment
+    from culpa.sources import SourceError
+
+    try:
+        yield
+    except (BadEnvironment, BadFactors, BadLaunch, SourceError) as error:
+        complain(str(error))
+        raise typer.Exit(2) from None

@@ -19,7 +19,7 @@ ASKED_FOR = (
     "gpu.0.name", "gpu.0.sm", "gpu.0.bus", "gpu.0.ecc", "gpu.0.remapped_rows", "gpu.0.throttling", "gpu.0.mig",
     "link.0-1", "system.os", "system.kernel", "container.shm", "container.memlock", "launch.command",
 )  # fmt: skip
-_SILENT = "not in this log"
+NOT_IN_LOG = "not in this log"
 
 
 def read_from_logs(paths: Sequence[Path | None]) -> Environment:
@@ -57,7 +57,7 @@ def read_from_logs(paths: Sequence[Path | None]) -> Environment:
     told = Environment(origin, tuple(facts), tuple(settings.items()))
     nccl = any(fact.key.startswith("package.nvidia-nccl") for fact in facts)
     silent = [
-        Fact(key, None, reason=_SILENT) for key in ASKED_FOR if not (key == "package.nvidia-nccl" and nccl)
+        Fact(key, None, reason=NOT_IN_LOG) for key in ASKED_FOR if not (key == "package.nvidia-nccl" and nccl)
     ]
     return Environment(told.origin, told.completed(silent), told.settings)
 

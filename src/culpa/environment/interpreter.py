@@ -1,5 +1,6 @@
 """Which Python runs an engine: that of its launch, else the one that a shell would find."""
 
+import os
 import re
 import shutil
 import sys
@@ -7,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from culpa.engines.vllm_install import find_interpreter
+from culpa.environment.stored import BadEnvironment
 from culpa.model import Launch
 
 # The first lines of a script that an installer wrote; where the path is too long for a shebang, a shell finds it.
@@ -27,6 +29,23 @@ def interpreter_of(launch: Launch | None, surrounding: Mapping[str, str]) -> tup
         if which := shutil.which(name, path=surrounding.get("PATH")):
             return Path(which), f"{name} on PATH"
     return Path(sys.executable), "culpa's own"
+
+
+def interpreter_in(path: Path) -> Path:
+    """The interpreter that was named, or the one in the environment's folder that was. Raises BadEnvironment."""
+    if path.is_dir():
+        for name in ("bin/python", "bin/python3"):
+            if (path / name).exists():
+                return path / name
+        raise BadEnvironment(f"--python {path}: a folder without bin/python: name the interpreter itself")
+    if not path.exists():
+        found = shutil.which(str(path)) if "/" not in str(path) else None
+        if found is None:
+            raise BadEnvironment(f"--python {path}: no such file")
+        return Path(found)
+    if not os.access(path, os.X_OK):
+        raise BadEnvironment(f"--python {path}: is not executable")
+    return path.absolute()
 
 
 def _by_script(launch: Launch, environment: Mapping[str, str]) -> Path | None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from culpa.environment.engine import engine_facts, engine_name, package_facts, setting_facts, settings_of
 from culpa.environment.interpreter import interpreter_of
+from culpa.environment.levels import default_settings
 from culpa.environment.machine import gpu_facts, image_fact, machine_facts
 from culpa.environment.packages import Installed, installed
 from culpa.environment.secrets import shown, shown_variable
@@ -40,14 +41,18 @@ def read_environment(
     else:
         found, how = interpreter_of(launch, around)
     packages = installed(found, environment) if found is not None else Installed("Python", reason=how)
-    settings = settings_of(launch, engine_name(launch)) if launch is not None else {}
+    given = settings_of(launch, engine_name(launch)) if launch is not None else {}
+    filled = default_settings(launch, machine) if launch is not None else {}
+    defaults = {key: value for key, value in filled.items() if key not in given}
+    settings = {**given, **defaults}
     facts = (
         *engine_facts(launch, packages, around),
         image_fact(image),
         *package_facts(packages, how),
         *gpu_facts(machine),
         *machine_facts(machine),
-        *setting_facts(settings, "the launch"),
+        *setting_facts(given, "the launch"),
+        *setting_facts(defaults, "the engine's default"),
         *_variables(environment, launch),
         *((Fact("launch.command", shown(launch.command_line())),) if launch is not None else ()),
     )

@@ -58,6 +58,8 @@ class _Issue(BaseModel):
     sample: str
     when: dict[str, Value | tuple[Value, ...]] = Field(default_factory=dict)
     versions: str | None = None
+    good: str | None = None
+    workaround: tuple[dict[str, Value | tuple[Value, ...]], ...] = ()
     xids: tuple[int, ...] = ()
     may_be_unknown: tuple[str, ...] = ()
     weak: bool = False
@@ -70,11 +72,12 @@ class _Issue(BaseModel):
             raise ValueError(f"{self.id}: the signature does not read its sample")
         if not any(literal in self.sample.lower() for literal in self.literals):
             raise ValueError(f"{self.id}: no literal is in its sample")
-        if self.versions is not None:
-            parse_range(self.versions)
+        for versions in (self.versions, self.good):
+            if versions is not None:
+                parse_range(versions)
         if unknown := set(self.may_be_unknown) - set(self.when) - {"versions"}:
             raise ValueError(f"{self.id}: may_be_unknown names no condition: {sorted(unknown)}")
-        for value in self.when.values():
+        for value in (value for one in (self.when, *self.workaround) for value in one.values()):
             if isinstance(value, str) and value.startswith("~"):
                 re.compile(value[1:])
         return self
@@ -104,6 +107,11 @@ class Evidence:
     configuration: Mapping[str, Value]
     xids: frozenset[int]
     hardware: bool = False
+
+
+def known_issues() -> tuple[_Issue, ...]:
+    """Every entry of the table."""
+    return tuple(rule.issue for rule in _rules())
 
 
 @cache
@@ -205,12 +213,12 @@ def _reach(issue: _Issue, evidence: Evidence) -> tuple[list[str], list[str]]:
     unknown: list[str] = []
     for name, wanted in issue.when.items():
         value = evidence.configuration.get(name)
-        label = _SENTENCES.get(name, name)
+        label = setting_label(name)
         if value is None:
             if name not in issue.may_be_unknown:
                 unknown.append(label)
-        elif not _holds(value, wanted):
-            differs.append(f"{label}: {_worded(value)} here, {_worded(wanted)} there")
+        elif not holds(value, wanted):
+            differs.append(f"{label}: {worded(value)} here, {worded(wanted)} there")
     if issue.versions is not None:
         inside = within(evidence.version, parse_range(issue.versions)) if evidence.version else None
         if inside is None and "versions" not in issue.may_be_unknown:
@@ -222,9 +230,15 @@ def _reach(issue: _Issue, evidence: Evidence) -> tuple[list[str], list[str]]:
     return differs, unknown
 
 
-def _holds(value: Value, wanted: Value | tuple[Value, ...]) -> bool:
+def setting_label(name: str) -> str:
+    """The name of a setting in words."""
+    return _SENTENCES.get(name, name)
+
+
+def holds(value: Value, wanted: Value | tuple[Value, ...]) -> bool:
+    """Whether a setting's value is what an entry wants: a value, one of several, `>4`, or `~expression`."""
     if isinstance(wanted, tuple):
-        return any(_holds(value, one) for one in wanted)
+        return any(holds(value, one) for one in wanted)
     if isinstance(wanted, bool):
         # true also asks for a setting that has a value, such as a method of speculation
         return bool(value) is wanted if isinstance(value, bool | str) else False
@@ -243,9 +257,10 @@ def _holds(value: Value, wanted: Value | tuple[Value, ...]) -> bool:
     return value == wanted
 
 
-def _worded(value: Value | tuple[Value, ...]) -> str:
+def worded(value: Value | tuple[Value, ...]) -> str:
+    """What an entry wants, in words."""
     if isinstance(value, tuple):
-        return " or ".join(_worded(one) for one in value)
+        return " or ".join(worded(one) for one in value)
     if isinstance(value, bool):
         return "on" if value else "off"
     text = str(value)
@@ -254,10 +269,8 @@ def _worded(value: Value | tuple[Value, ...]) -> str:
 
 def _fitting(issue: _Issue, evidence: Evidence) -> str:
     """What of the conditions is met, and what the log leaves open."""
-    shown = [
-        _SENTENCES.get(name, name) for name in issue.when if evidence.configuration.get(name) is not None
-    ]
-    left = [_SENTENCES.get(name, name) for name in issue.when if evidence.configuration.get(name) is None]
+    shown = [setting_label(name) for name in issue.when if evidence.configuration.get(name) is not None]
+    left = [setting_label(name) for name in issue.when if evidence.configuration.get(name) is None]
     if issue.versions:
         (shown if evidence.version else left).append(f"release {issue.versions}")
     words = f"; reachable here: {', '.join(shown)}" if shown else ""

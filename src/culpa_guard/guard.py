@@ -90,10 +90,17 @@ class Guard:
             self._summed = (self.steps, now)
             self.summary()
 
-    def run(self, check: str, work: Callable[[], Iterable[Violation] | None], count: int = 1) -> None:
+    def run(
+        self,
+        check: str,
+        work: Callable[[], Iterable[Violation] | None],
+        count: int = 1,
+        step: int | None = None,
+    ) -> None:
         """Do a check and report what it finds.
 
-        `count` is what the summary says was checked. An error of the check itself switches it off.
+        `count` is what the summary says was checked; `step` is given where it is not the current one. An error of
+        the check itself switches it off.
 
         Raises:
             GuardViolation: in `raise` mode, at the first violation.
@@ -105,13 +112,15 @@ class Guard:
         try:
             found.extend(work() or ())
             self.checked[check] = self.checked.get(check, 0) + count
+        except GuardViolation:
+            raise
         except Exception as error:
-            self._failed(check, error)
+            self.failed(check, error)
         finally:
             self.own_seconds += self._clock() - began
-        self.report(found)
+        self.report(found, step)
 
-    def report(self, found: Iterable[Violation]) -> None:
+    def report(self, found: Iterable[Violation], step: int | None = None) -> None:
         """Write violations.
 
         Raises:
@@ -122,7 +131,8 @@ class Guard:
             written = self._written.get(violation.kind, 0)
             self._written[violation.kind] = written + 1
             if written < PER_KIND:
-                self.sink.write("violation", **violation.fields(), step=self.steps, **self._where())
+                moment = self.steps if step is None else step
+                self.sink.write("violation", **violation.fields(), step=moment, **self._where())
             if self.settings.mode == "raise":
                 self.summary()
                 raise GuardViolation(f"culpa_guard: {violation.kind}: {violation.fields()}")
@@ -149,7 +159,8 @@ class Guard:
         atexit.unregister(self.finish)
         self.summary()
 
-    def _failed(self, check: str, error: Exception) -> None:
+    def failed(self, check: str, error: Exception) -> None:
+        """A check failed by itself: write it down, and switch it off."""
         self.off[check] = f"the check failed: {error!r}"
         self.sink.write("guard_error", check=check, error=repr(error)[:500], step=self.steps, **self._where())
 

@@ -6,7 +6,7 @@ with what the scheduler said.
 
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from culpa_guard import kinds
 from culpa_guard.violation import Violation
@@ -121,6 +121,11 @@ class Mirror:
                 known.scheduled = plan.scheduled.get(grant.request, 0)
                 known.fresh = grant.replaces
         return [found for grant in plan.grants for found in self._grant(grant)]
+
+    def still(self) -> "Mirror":
+        """The mirror as it is in this step, for checks that are made later. Rows only grow, so they are shared."""
+        live = {name: replace(one) for name, one in self.live.items() if one.scheduled}
+        return Mirror(self.groups, self.blocks, live, self.held, self.granted, self.step)
 
     def expected_states(self, request: str, group: Group) -> Sequence[int]:
         """The blocks that hold the request's state in this step: the one written, then those for speculative tokens."""

@@ -34,7 +34,12 @@ class Settings:
     every: int = 1
     out: Path | None = None
     pages: int = 0
-    planted: Planted | None = None
+    plants: tuple[Planted, ...] = ()
+
+    @property
+    def planted(self) -> Planted | None:
+        """The first planted fault."""
+        return self.plants[0] if self.plants else None
 
     @property
     def text(self) -> str:
@@ -58,18 +63,20 @@ def read_settings(environment: Mapping[str, str] = os.environ) -> Settings | Non
         every=every,
         out=Path(folder) if folder else None,
         pages=_count(environment.get(PAGES, "").strip() or "0", PAGES),
-        planted=read_plant(environment.get(PLANT, "").strip()),
+        plants=read_plants(environment.get(PLANT, "").strip()),
     )
 
 
-def read_plant(text: str) -> Planted | None:
-    """`fault:key=value:key=value` taken apart; None for nothing.
+def read_plants(text: str) -> tuple[Planted, ...]:
+    """`fault:key=value:key=value`, several with commas between them, taken apart.
 
     Raises:
         BadSetting: an option without a name or a value.
     """
-    if not text:
-        return None
+    return tuple(_plant(part) for part in text.split(",") if part)
+
+
+def _plant(text: str) -> Planted:
     fault, *words = text.split(":")
     options: dict[str, str] = {}
     for word in words:

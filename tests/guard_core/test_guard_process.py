@@ -12,7 +12,7 @@ import pytest
 import culpa_guard
 from culpa_guard import KINDS, Guard, GuardViolation, Place, Settings, Violation, read_settings
 from culpa_guard.install import write_plugin
-from culpa_guard.settings import BadSetting, read_plant
+from culpa_guard.settings import BadSetting, read_plants
 from culpa_guard.sink import Sink
 
 PACKAGE = Path(culpa_guard.__file__).parent
@@ -50,12 +50,13 @@ def test_a_mode_that_is_none_is_refused_by_name(switch: str) -> None:
         read_settings({"CULPA_GUARD": switch})
 
 
-def test_a_plant_has_a_name_and_options() -> None:
-    planted = read_plant("state_index:stage=1:tokens=1000")
-    assert planted is not None
-    assert (planted.fault, planted.options) == ("state_index", {"stage": "1", "tokens": "1000"})
-    with pytest.raises(BadSetting, match="tokens"):
-        read_plant("state_index:tokens")
+def test_plants_have_a_name_and_options() -> None:
+    first, second = read_plants("state_index:stage=1:after=1000,scribble")
+    assert (first.fault, first.options) == ("state_index", {"stage": "1", "after": "1000"})
+    assert (second.fault, second.options) == ("scribble", {})
+    assert read_plants("") == ()
+    with pytest.raises(BadSetting, match="after"):
+        read_plants("state_index:after")
 
 
 def test_violations_are_lines_with_place_and_step(tmp_path: Path) -> None:

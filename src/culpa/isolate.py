@@ -14,6 +14,7 @@ from typing import Any
 import culpa
 from culpa.assemble import assemble
 from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
+from culpa.engines.layout_kept import keep_layout
 from culpa.environment import complete_environment, keep_environment
 from culpa.executors import LocalExecutor
 from culpa.experiment import HarnessCannotRun, Isolation
@@ -265,6 +266,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
 
     kernel_log = _kernel_log_file(run)
     keep_environment(run.folder, setup.launch, setup.machine)
+    keep_layout(run.folder, setup.adapter, setup.launch)
     runner = TrialRunner(
         setup.adapter,
         setup.launch,

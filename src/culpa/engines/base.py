@@ -17,6 +17,7 @@ from culpa.model import Configuration, Factor, Launch, LeftOut
 from culpa.model.layout_finding import LayoutFinding
 
 if TYPE_CHECKING:
+    from culpa.engines.vllm_layout import LayoutInput
     from culpa.host import Machine
     from culpa.probes import Limits
 
@@ -99,6 +100,10 @@ class EngineAdapter(Protocol):
     def can_run(self, levels: Configuration) -> str | None:
         """The reason why this combination can't run here, or None."""
 
+    def layout_input(self, launch: Launch) -> "LayoutInput | None":
+        """What the layout of the launch is computed from; None where the engine's layout is not known. Raises BadLaunch
+        or BadLayout."""
+
     def canonical(self, name: str) -> str | None:
         """The name of a known factor, given its name or an alias."""
 
@@ -164,6 +169,10 @@ class CatalogueAdapter:
 
     def kernel_log(self, scratch: Path) -> Path | None:
         """The host's own kernel log: None."""
+        return None
+
+    def layout_input(self, launch: Launch) -> "LayoutInput | None":
+        """None: the layout of this engine is not known."""
         return None
 
     def level_of(self, factor: FactorTable, launch: Launch) -> str:

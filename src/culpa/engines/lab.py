@@ -18,6 +18,7 @@ from culpa.layout.stages import aligned_partition, default_partition
 from culpa.model import Launch
 
 if TYPE_CHECKING:
+    from culpa.engines.vllm_layout import LayoutInput
     from culpa.host import Machine
 
 PROGRAMS = frozenset({"culpa-lab"})
@@ -83,6 +84,17 @@ class LabAdapter(CatalogueAdapter):
         found = mentions(launch.argv, self.start_of_arguments(launch), self.grammar, valued=["--port"])
         value = found[-1].value if found else None
         return int(value) if value is not None and re.fullmatch(r"\d{1,5}", value) else None
+
+    def layout_input(self, launch: Launch) -> "LayoutInput | None":
+        """The same planner as vLLM's: flags and checkpoints are its own."""
+        from culpa.engines.vllm_layout import flag_settings, model_input
+
+        folder = self._model_folder(launch)
+        if folder is None:
+            return None
+        environment = launch.environment(self.surrounding)
+        settings = flag_settings(launch.argv[self.start_of_arguments(launch) :], environment)
+        return model_input(str(folder), settings, launch.cwd, environment)
 
     # --- helpers -------------------------------------------------------------------------------------------
 

@@ -28,8 +28,9 @@ from culpa.engines.vllm_execution import (
     read_execution,
     write_execution,
 )
-from culpa.engines.vllm_findings import layout_findings, weighed
+from culpa.engines.vllm_findings import layout_findings, measured_input, weighed
 from culpa.engines.vllm_install import Installation, find_installation
+from culpa.engines.vllm_layout import LayoutInput
 from culpa.engines.vllm_machine import cpu_flags, memory_share, visible_gpus
 from culpa.engines.vllm_model import ModelFacts, find_model_folder, is_hub_name, read_model
 from culpa.engines.vllm_setting import Setting
@@ -95,6 +96,10 @@ class VllmAdapter(CatalogueAdapter):
             (*notes, *reading.notes, *self._remarks(reading)),
             layout,
         )
+
+    def layout_input(self, launch: Launch) -> LayoutInput:
+        """What `culpa layout` reads out of the launch, with the memory of this machine's GPUs."""
+        return measured_input(launch, self.surrounding, self._setting.gpus)
 
     def level_of(self, factor: FactorTable, launch: Launch) -> str:
         """The level that the launch gives to a factor, in one spelling."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from culpa.engines.errors import BadLaunch
-from culpa.engines.vllm_layout import launch_input
+from culpa.engines.vllm_layout import LayoutInput, launch_input
 from culpa.layout import BadLayout, find, make_plan, read_shape
 from culpa.model import Factor, Launch
 from culpa.model.layout_finding import LayoutFinding
@@ -21,21 +21,24 @@ _CHANGED_PATHS = {"version_runner": 1.5}
 _LEFT_OUT = frozenset({"memory_estimated"})
 
 
+def measured_input(launch: Launch, surrounding: Mapping[str, str], gpus: Sequence["Gpu"]) -> LayoutInput:
+    """What the launch says, with the memory of these GPUs. Raises BadLaunch or BadLayout."""
+    found = launch_input(launch, surrounding)
+    if not gpus or found.settings.kv_memory is not None:
+        return found
+    memory = (min(gpu.memory_bytes for gpu in gpus),)
+    return replace(found, settings=replace(found.settings, gpu_memory=memory))
+
+
 def layout_findings(
     launch: Launch, surrounding: Mapping[str, str], gpus: Sequence["Gpu"]
 ) -> tuple[tuple[LayoutFinding, ...], str | None]:
     """The findings on a launch, and why there are none; nothing but silence where the model's files are not here."""
     try:
-        found = launch_input(launch, surrounding)
+        found = measured_input(launch, surrounding, gpus)
+        plan = make_plan(read_shape(found.config), found.settings, found.tensors)
     except BadLaunch:
         return (), None  # the adapter itself has said what is missing
-    except BadLayout as error:
-        return (), f"layout not computed: {error}"
-    settings = found.settings
-    if gpus and settings.kv_memory is None:
-        settings = replace(settings, gpu_memory=(min(gpu.memory_bytes for gpu in gpus),))
-    try:
-        plan = make_plan(read_shape(found.config), settings, found.tensors)
     except BadLayout as error:
         return (), f"layout not computed: {error}"
     return tuple(finding for finding in find(plan) if finding.id not in _LEFT_OUT), None

@@ -85,7 +85,7 @@ def _context(experiment: Experiment) -> dict[str, Any]:
         "mitigation": words.mitigation_sentences(experiment),
         "effective": _effective(failing, passing),
         "environment": _pairs(("fact", "value"), experiment.environment),
-        "isolate": fence(_isolate_command(experiment), "sh"),
+        "isolate": fence(isolate_command(experiment), "sh"),
         "folder": code(experiment.folder) if experiment.folder else "",
         "trial_folders": _folders(failing, passing),
         "redacted": any(REDACTED in block for block in (launch, failing_command, passing_command)),
@@ -303,7 +303,8 @@ def _pairs(header: tuple[str, str], pairs: Any) -> Markdown | str:
     return table(header, rows) if rows else ""
 
 
-def _isolate_command(experiment: Experiment) -> str:
+def isolate_command(experiment: Experiment) -> str:
+    """The command that runs the experiment again."""
     options = [f"--{name} {value}".rstrip() for name, value in experiment.options]
     return " ".join(["culpa isolate", *options, "--", experiment.launch.command_line()])
 

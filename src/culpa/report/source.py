@@ -24,7 +24,12 @@ from culpa.store import BadRunFolder, open_run
 
 Json = Any
 #: Results of other verbs that a run's folder may hold: the field of the source, and the file.
-ATTACHED = (("environment", "environment.json"), ("mitigation", "mitigation.json"), ("guard", "guard.json"))
+ATTACHED = (
+    ("environment", "environment.json"),
+    ("mitigation", "mitigation.json"),
+    ("guard", "guard.json"),
+    ("layout", "layout.json"),
+)
 #: Lines of logs that all trials together may show, and one trial.
 MOST_LINES = 8000
 MOST_LINES_OF_TRIAL = 160
@@ -54,8 +59,8 @@ class TrialSource:
 @dataclass(frozen=True, slots=True)
 class ReportSource:
     """A run, ready to be rendered. `redactions` say what was taken out; with `prompts_included` the user's own prompts
-    and their answers were left in. `environment`, `mitigation` and `guard` are the documents of these verbs, None where
-    the run holds none."""
+    and their answers were left in. `environment`, `mitigation`, `guard` and `layout` are the documents of these verbs,
+    None where the run holds none."""
 
     experiment: Experiment
     trials: tuple[TrialSource, ...]
@@ -64,6 +69,7 @@ class ReportSource:
     environment: Json | None = None
     mitigation: Json | None = None
     guard: Json | None = None
+    layout: Json | None = None
 
     def trial(self, number: int | None) -> TrialSource | None:
         """The trial with this id, or None."""

@@ -1,0 +1,46 @@
+"""What other verbs left in the run's folder, as tables: mitigation, the guard's violations, the environment."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from culpa.environment.stored import BadEnvironment, parse_environment
+from culpa.report import clean
+from culpa.report.html.labels import Labels
+from culpa.report.source import ReportSource
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table with its title, and what has to be said of it."""
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def attached_tables(source: ReportSource, labels: Labels) -> list[Table]:
+    """The tables of those that are there."""
+    return []
+
+
+def surroundings(source: ReportSource, labels: Labels) -> dict[str, Any]:
+    """The environment as the run has kept it, with what could not be read; else the few facts of its result."""
+    if source.environment is not None:
+        try:
+            found = parse_environment(source.environment, "environment")
+        except BadEnvironment:
+            pass  # of another version: the result of the run has the facts that matter most
+        else:
+            return {
+                "environment": {
+                    "header": (labels("fact"), labels("value"), labels("source")),
+                    "rows": [
+                        (fact.key, fact.value, fact.source) for fact in found.facts if fact.value is not None
+                    ],
+                    "unread": [(fact.key, fact.reason) for fact in found.facts if fact.value is None],
+                }
+            }
+    rows = [(name, clean.value(name, value)) for name, value in source.experiment.environment]
+    shown = {"header": (labels("fact"), labels("value")), "rows": rows, "unread": []}
+    return {"environment": shown if rows else None}

@@ -1,0 +1,158 @@
+"""Stored runs that the tests of the page render, made without a run."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass, replace
+from enum import Enum
+from functools import partial
+from typing import Any
+
+from tests.report.blocks import trial
+from tests.report.cases import CASES, incident
+
+from culpa.model import (
+    Conclusion,
+    Experiment,
+    ExperimentOutcome,
+    Exposure,
+    Factor,
+    FactorStatus,
+    Incident,
+    Outcome,
+    Signature,
+    all_suspect,
+)
+from culpa.model.told import Told
+from culpa.report.excerpts import LogExcerpt, ShownLine
+from culpa.report.probed import Exchange, Probed
+from culpa.report.source import ReportSource, TrialSource
+
+LOG = (
+    "(APIServer pid=11) INFO 12-01 15:19:55 [api_server.py:28] starting",
+    "(Worker_PP0 pid=12) INFO 12-01 15:19:56 [stage.py:61] loading",
+    "(Worker_PP1 pid=13) INFO 12-01 15:19:56 [stage.py:61] loading",
+    "(Worker_PP1 pid=13) ERROR 12-01 15:19:58 [exec.py:71] RuntimeError: an illegal memory access",
+    "(EngineCore pid=14) ERROR 12-01 15:19:58 [core.py:48] EngineCore encountered a fatal error.",
+    "(APIServer pid=11) ERROR 12-01 15:19:58 [async_llm.py:80] EngineDeadError",
+)
+ROLES = {4: "same", 5: "cascade", 6: "cascade"}
+KERNEL_LINE = "2026-12-01T15:19:58+0000 host kernel: NVRM: Xid (PCI:0000:41:00): 31, pid=13, name=Worker"
+
+
+def engine_log(folder: str, lines: tuple[str, ...] = LOG, total: int | None = None) -> LogExcerpt:
+    """A log of the engine of which all lines are shown, at the end of a longer one if `total` says so."""
+    count = total or len(lines)
+    first = count - len(lines) + 1
+    shown = tuple(
+        ShownLine(first + index, text, ROLES.get(index + 1, ""))  # type: ignore[arg-type]
+        for index, text in enumerate(lines)
+    )
+    return LogExcerpt(f"{folder}/engine.log", 100 * count, count, shown)
+
+
+def kernel_log(folder: str) -> LogExcerpt:
+    """The kernel's word on it, the root event."""
+    line = ShownLine(1, KERNEL_LINE, "root", "kernel", "", "2026-12-01T15:19:58+0000")
+    return LogExcerpt(f"{folder}/kernel.log", len(KERNEL_LINE), 1, (line,))
+
+
+def exchange(question: str = "What is 2+2?", answer: str = "4") -> Exchange:
+    """A short question that was answered."""
+    return Exchange("/v1/chat/completions", question, "{}", answer, "stop", 200, "", 14, 0, 2, 0.1)
+
+
+def source_of(experiment: Experiment, **changes: Any) -> ReportSource:
+    """The experiment with evidence for each of its trials."""
+    trials = []
+    beliefs: list[tuple[tuple[str, ...], float]] = [(("execution",), 0.2), (("prefix_caching",), 0.1)]
+    for number, one in enumerate(experiment.trials):
+        after = tuple((names, min(0.9, chance + 0.08 * number)) for names, chance in beliefs)
+        failed = one.outcome in (Outcome.FAIL, Outcome.OTHER)
+        logs = (
+            (kernel_log(one.folder), engine_log(one.folder)) if failed else (engine_log(one.folder, LOG[:3]),)
+        )
+        probe = Probed("short", "right", "1 request answered", "", "", None, 1, (exchange(),))
+        trials.append(
+            TrialSource(
+                trial=one,
+                why="the launch as it is" if number == 0 else "expected to tell 0.8 bits",
+                told=Told(one.id, 0.4, 0.8, 0.5, after, after) if number else None,
+                command=experiment.launch.command_line(),
+                probes=(probe,),
+                logs=logs,
+                incident=Incident("cuda_illegal_access", None) if failed else None,
+                log_of=None,
+            )
+        )
+    return replace(ReportSource(experiment, tuple(trials), (), False), **changes)
+
+
+def _made(make: Callable[[], Experiment]) -> ReportSource:
+    return source_of(make())
+
+
+SOURCES: Mapping[str, Callable[[], ReportSource]] = {
+    name: partial(_made, make) for name, make in CASES.items()
+}
+
+
+def large(count: int = 1000, factors: int = 12) -> ReportSource:
+    """A run of very many trials, each with logs and requests, as the loader cuts them."""
+    names = tuple(
+        Factor(f"factor_{index:02}", "suspect", ("safe",), prior=0.1, numeric=index % 3 == 0)
+        for index in range(factors)
+    )
+    launched = all_suspect(names)
+    signature = Signature("cuda_illegal_access", "worker", "PP1", "RuntimeError: illegal access")
+    trials = []
+    for number in range(1, count + 1):
+        changed = {one.name: "safe" for index, one in enumerate(names) if number >> index & 1}
+        failed = not {"factor_00", "factor_01"} & changed.keys()
+        outcome = Outcome.FAIL if failed else Outcome.OTHER if number % 17 == 0 else Outcome.PASS
+        made = trial(
+            number,
+            outcome,
+            launched.with_levels(changed),
+            arm=f"{len(changed)} of {factors} safe",
+            signature=None if outcome is Outcome.PASS else signature,
+            exposure=Exposure(9, 9000, 3.0),
+        )
+        trials.append(made)
+    statuses = tuple(
+        FactorStatus(one.name, "suspect", "safe", "in" if index < 2 else "out", "by trials")
+        for index, one in enumerate(names)
+    )
+    experiment = replace(
+        incident(),
+        factors=names,
+        trials=tuple(trials),
+        conclusion=Conclusion(ExperimentOutcome.ISOLATED, (), statuses, ("a rare second cause",)),
+        commands=None,
+        layout=(),
+    )
+    return source_of(experiment)
+
+
+def mapped(value: Any, change: Callable[[str], str]) -> Any:
+    """The same value with every text in it changed; names that the program itself compares stay."""
+    if isinstance(value, Enum) or value is None or isinstance(value, int | float):
+        return value
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, tuple | list):
+        return type(value)(mapped(item, change) for item in value)
+    if isinstance(value, dict):
+        return {key: mapped(item, change) for key, item in value.items()}
+    if is_dataclass(value):
+        changes = {
+            one.name: mapped(getattr(value, one.name), change)
+            for one in fields(value)
+            if one.init and one.name not in _KEPT
+        }
+        return replace(value, **changes)  # type: ignore[type-var]
+    return value
+
+
+#: Fields that hold words of the program itself, not of a log, a launch or a person.
+_KEPT = frozenset(
+    {"status", "role", "scope", "purpose", "level", "blame", "confidence", "outcome", "kind", "url"}
+)

@@ -1,0 +1,217 @@
+"""The page as text: whole, the same again and again, safe whatever a log says, and readable without seeing it."""
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+from importlib import resources
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tests.report.html.markup import Reading
+from tests.report.html.sources import SOURCES, large, mapped, source_of
+
+from culpa.layout import Settings
+from culpa.report.html import page
+from culpa.report.html.labels import Language, _file
+
+_ELEMENTS = frozenset(
+    [
+        *(
+            "html",
+            "head",
+            "meta",
+            "title",
+            "style",
+            "body",
+            "header",
+            "main",
+            "footer",
+            "nav",
+            "section",
+            "script",
+        ),
+        *(
+            "a",
+            "p",
+            "span",
+            "b",
+            "br",
+            "code",
+            "pre",
+            "mark",
+            "button",
+            "h1",
+            "h2",
+            "h3",
+            "h4",
+            "ul",
+            "ol",
+            "li",
+        ),
+        *(
+            "dl",
+            "div",
+            "dt",
+            "dd",
+            "figure",
+            "figcaption",
+            "details",
+            "summary",
+            "table",
+            "caption",
+            "colgroup",
+        ),
+        *("col", "thead", "tbody", "tr", "th", "td", "svg", "desc", "text", "rect", "line", "circle", "path"),
+    ]
+)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("language", ["en", "zh"])
+def test_every_end_of_a_run_makes_a_well_formed_page(name: str, language: Language) -> None:
+    reading = Reading(page(SOURCES[name](), language))
+    assert not reading.faults
+    assert {tag for tag, _ in reading.elements} <= _ELEMENTS
+    ids = reading.ids()
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_same_run_gives_the_same_bytes(name: str) -> None:
+    assert page(SOURCES[name]()) == page(SOURCES[name]())
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_what_the_page_refers_to_is_there(name: str) -> None:
+    reading = Reading(page(SOURCES[name]()))
+    ids = set(reading.ids())
+    for tag, attributes in reading.elements:
+        for reference in attributes.get("aria-labelledby", "").split():
+            assert reference in ids, f"<{tag}> is named by #{reference}"
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in ids
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_headings_go_down_one_step_at_a_time(name: str) -> None:
+    levels = [
+        int(tag[1]) for tag, _ in Reading(page(SOURCES[name]())).elements if re.fullmatch("h[1-6]", tag)
+    ]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after <= before + 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_every_picture_has_a_name_and_a_description(name: str) -> None:
+    for attributes in Reading(page(SOURCES[name]())).named("svg"):
+        if attributes.get("aria-hidden") != "true":
+            assert attributes["role"] == "img"
+            assert len(attributes["aria-labelledby"].split()) == 2
+
+
+def test_the_page_allows_nothing_but_its_own_style_and_script() -> None:
+    text = page(SOURCES["incident"]())
+    policy = next(one["content"] for one in Reading(text).named("meta") if "http-equiv" in one)
+    assert "default-src 'none'" in policy
+    assert "unsafe" not in policy
+    for tag in ("style", "script"):
+        (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", text, re.S)
+        assert b64encode(sha256(content.encode()).digest()).decode() in policy
+
+
+def test_the_page_names_no_address_that_it_would_load() -> None:
+    reading = Reading(page(SOURCES["incident"]()))
+    for tag, attributes in reading.elements:
+        assert "src" not in attributes
+        assert "style" not in attributes, f"<{tag}> would be stopped by the page's own policy"
+        assert not any(name.startswith("on") for name in attributes)
+        if tag != "a":
+            assert "href" not in attributes
+
+
+_HOSTILE = (
+    "<script>window.broken = 1</script><img src=x onerror='window.broken = 1'>\"'><b>bold</b>&amp;{{ 7 * 7 }}"
+    "{% raw %}</style></script></details></td>]]><!-- \x1b[31mred\x1b]8;;https://example.org\x07link\x1b]8;;\x07"
+    "\u202egnp.exe\u2066\u200bzero\ufeff\x00\x08\u2028line\U000e0041tag\x9b2J\ud800"
+)
+
+
+def _planted(text: str) -> str:
+    return f"{text}{_HOSTILE}"
+
+
+def test_hostile_text_shows_as_text_everywhere() -> None:
+    clean = Reading(page(SOURCES["incident"]()))
+    text = page(mapped(SOURCES["incident"](), _planted))
+    reading = Reading(text)
+    assert not reading.faults
+    added = {tag for tag, _ in reading.elements} - {tag for tag, _ in clean.elements}
+    assert not added
+    assert [one for one in reading.named("a") if one["href"].startswith("javascript")] == []
+    assert "<script>window.broken = 1</script>" in reading.shown
+    assert "{{ 7 * 7 }}" in reading.shown
+    assert "<U+202E>" in reading.shown
+    assert "<U+200B>" in reading.shown
+
+
+def test_no_character_that_acts_or_hides_is_in_the_page() -> None:
+    text = page(mapped(SOURCES["incident"](), _planted))
+    left = re.findall(
+        "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", text
+    )
+    assert not left
+    text.encode("utf-8")
+
+
+def test_a_thousand_trials_make_a_page_that_a_browser_can_take() -> None:
+    assert len(page(large()).encode()) < 8_000_000
+
+
+def test_links_to_evidence_lead_from_where_the_page_lies() -> None:
+    near = Reading(page(SOURCES["incident"]()))
+    far = Reading(page(SOURCES["incident"](), base="runs/one%20run/"))
+    folder = SOURCES["incident"]().trials[0].trial.folder
+    assert f"{folder}/engine.log" in [one["href"] for one in near.named("a")]
+    assert f"runs/one%20run/{folder}/engine.log" in [one["href"] for one in far.named("a")]
+
+
+def test_the_layout_is_drawn_from_what_the_run_has_kept() -> None:
+    import dataclasses
+    import json
+
+    file = Path(__file__).parents[3] / "examples/incident-model/config.json"
+    settings = dataclasses.asdict(Settings(pipeline_parallel_size=3, partition=(23, 23, 18)))
+    kept = {"config": json.loads(file.read_text()), "settings": settings, "tensors": None}
+    text = page(source_of(SOURCES["incident"]().experiment, layout=json.loads(json.dumps(kept))))
+    assert "layers 23-45" in Reading(text).shown
+
+
+@pytest.mark.parametrize(
+    "layout", [{}, [], {"config": 3, "settings": {}}, {"config": {}, "settings": {"pages": 1}}]
+)
+def test_a_damaged_layout_leaves_the_page_without_its_picture(layout: object) -> None:
+    text = page(source_of(SOURCES["isolated"]().experiment, layout=layout))
+    assert "layout-section" not in text
+
+
+def test_every_word_of_the_page_is_used() -> None:
+    here = Path(str(resources.files("culpa.report")))
+    sources = [*here.glob("html/*.py"), *here.glob("templates/html/*.j2")]
+    text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
+    built = {"status_", "role_", "asked_"}
+    unused = [
+        name
+        for name in _file().text
+        if not re.search(rf"""["']{re.escape(name)}["']""", text)
+        and not any(name.startswith(start) for start in built)
+        and name.removesuffix("_means")
+        not in ("pass", "fail", "other", "untestable", "error", "warning", "note")
+    ]
+    assert not unused
+
+
+def test_chinese_words_keep_the_places_of_the_english_ones() -> None:
+    for name, words in _file().text.items():
+        assert set(re.findall(r"{\w+}", words.en)) == set(re.findall(r"{\w+}", words.zh)), name

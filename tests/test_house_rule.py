@@ -17,6 +17,7 @@ ROOMS = (
     "assemble",
     "experiment",
     "workload",
+    "knowledge",
     "record",
     "hunt",
     "trial",

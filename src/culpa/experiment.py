@@ -19,6 +19,7 @@ from culpa.hunt import (
     reference_text,
     relative_costs,
 )
+from culpa.knowledge import learn
 from culpa.model import (
     Conclusion,
     Configuration,
@@ -237,10 +238,11 @@ class Isolation:
                 return step
             if self._budget.spent(len(self.record.trials), self.elapsed):
                 return self._conclude_now(f"{' and '.join(self._budget.reached)} ended the search")
-            known = self._factors
+            known, ignorant = self._factors, self.record.ignorant_passes
             await self._step(step)
-            if self._factors != known:
+            if (self._factors, self.record.ignorant_passes) != (known, ignorant):
                 strategy = self._strategy()
+            if self._factors != known:
                 continue
             history = self.record.history(all_suspect(self._factors))
             if history[-1].trial == self.record.last_id:
@@ -251,17 +253,16 @@ class Isolation:
         result = await self._trial(
             step, probes=self._probes_for(configuration), claims=self._claims(configuration)
         )
-        if step.purpose != "all_safe":
-            return
         refused = any(one.judgement.status == "unsupported" for one in result.asked)
-        if refused and ENDPOINT in (factor.name for factor in self._factors):
+        suspects = all_suspect(self._factors)
+        if refused and ENDPOINT in suspects and configuration[ENDPOINT] != suspects[ENDPOINT]:
             # The plainest request goes to the other endpoint, which this engine has not: no factor, then.
             self.record.drop_factor(ENDPOINT)
             self.record.note_trial(replace(result.trial, purpose="calibration"), self.elapsed)
             self._know_the_request()
         elif result.trial.outcome is Outcome.PASS and self.record.reference is None:
-            # What the model knows when all is safe, it must know in every other arm.
-            self.record.note_reference(reference_from([(one.probe, one.answers) for one in result.asked]))
+            for sentence in learn(self.record, result, step.purpose, self._hunts_wrong_output, self.elapsed):
+                self._observer.note(sentence)
 
     def _strategy(self) -> Strategy:
         relaunch, request = relative_costs(self.record.baselines())
@@ -275,6 +276,8 @@ class Isolation:
             relaunch_cost=relaunch,
             request_cost=request,
             thresholds=self._options.thresholds,
+            # Its answers are what those of every other arm are judged by, where these do not speak for themselves.
+            all_safe_first=self._hunts_wrong_output or self.record.ignorant_passes,
             can_run=self._can_run,
         )
 

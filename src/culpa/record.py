@@ -175,6 +175,29 @@ class Record:
         missed = {one.asked for one in answered if one.status != "right"}
         return frozenset(one.asked for one in answered if one.asked not in missed)
 
+    @property
+    def ignorant_passes(self) -> bool:
+        """Whether an arm passed with answers that missed what was expected, so that it is open if they are right."""
+        return any(_ignorant(trial) for trial in self.trials.values())
+
+    def disown_ignorant_passes(self, elapsed: float) -> list[Trial]:
+        """Once the reference knows all that was asked: earlier passes that missed it failed in another way."""
+        if self.reference is None or not self.reference.knows:
+            return []
+        disowned = [
+            replace(
+                trial,
+                outcome=Outcome.OTHER,
+                signature=Signature("wrong_answer"),
+                reason="it missed what the all-safe launch knew",
+            )
+            for trial in self.ordered()
+            if _ignorant(trial)
+        ]
+        for trial in disowned:
+            self.note_trial(trial, elapsed)
+        return disowned
+
     def history(self, suspects: Configuration) -> list[Observation]:
         """What search may know, with every configuration completed.
 
@@ -190,6 +213,11 @@ class Record:
         """How many of these trials failed with the hunted signature, and how many were evidence at all."""
         failed = sum(trial.outcome is Outcome.FAIL for trial in trials)
         return failed, failed + sum(trial.outcome is Outcome.PASS for trial in trials)
+
+
+def _ignorant(trial: Trial) -> bool:
+    passed = trial.outcome is Outcome.PASS and trial.purpose not in {"baseline", "all_safe", *NOT_EVIDENCE}
+    return passed and any(one.status == "missed" for one in trial.requests)
 
 
 def _over(suspects: Configuration, levels: Configuration) -> Configuration:

@@ -22,8 +22,22 @@ def test_a_baseline_that_passed_is_tried_again() -> None:
     assert step.purpose == "baseline"
 
 
-def test_all_safe_comes_after_the_first_failure() -> None:
-    assert solve(flat(6), "f1").purposes()[:2] == ["baseline", "all_safe"]
+def test_all_safe_comes_after_the_first_failure_where_that_is_wanted() -> None:
+    run = search(Strategy(flat(6), all_safe_first=True), engine(flat(6), "f1"))
+    assert run.purposes()[:2] == ["baseline", "all_safe"]
+
+
+def test_all_safe_is_in_before_a_search_ends_with_a_finding() -> None:
+    run = solve(flat(8), "f1 && f5 && f6")
+    safe = all_suspect(flat(8)).with_levels({f"f{index}": "off" for index in range(8)})
+    assert safe in [trial.configuration for trial in run.history]
+
+
+@pytest.mark.parametrize("harmed", ["f3==off && f4==off && f5==off && f1==off", "f3==off"])
+def test_a_safe_level_that_brings_the_failure_as_well_accuses_nobody(harmed: str) -> None:
+    run = solve(flat(6), f"f1 && f2 || {harmed} && f1==off && f2==off")
+    assert run.conclusion.outcome is ExperimentOutcome.ALL_SAFE_FAILS
+    assert not run.conclusion.findings
 
 
 def test_the_confirming_arms_of_a_finding_are_in() -> None:
@@ -72,7 +86,7 @@ def test_all_safe_failing_accuses_no_factor() -> None:
     assert run.conclusion.outcome is ExperimentOutcome.ALL_SAFE_FAILS
     assert not run.conclusion.findings
     assert any("the engine's version" in sentence for sentence in run.conclusion.not_excluded)
-    assert len(run.history) <= 4
+    assert len(run.history) <= 6
 
 
 def test_one_false_failure_of_all_safe_is_no_verdict() -> None:

@@ -18,7 +18,7 @@ from culpa.probes.prompts import (
     parse_question,
     parse_record,
 )
-from culpa.probes.reference import Comparison, Reference, compare, reference_from
+from culpa.probes.reference import Comparison, Reference, compare, known_from, reference_from
 from culpa.probes.request import Expectation, Limits, Probe, Request, Round, Span, answer_limit, overlap
 from culpa.probes.shaping import conflict, shaped, with_new_sessions
 from culpa.probes.user_requests import BadRequestFile, user_probe
@@ -52,6 +52,7 @@ __all__ = [
     "degeneration",
     "given_up",
     "judge",
+    "known_from",
     "long_prompt_tokens",
     "measure_tokens_per_character",
     "overlap",

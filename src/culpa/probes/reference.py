@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Literal
 
@@ -101,6 +101,11 @@ def reference_from(
         tolerance=max(floor, _MARGIN * noise),
         knows=frozenset(name for name, results in met.items() if all(results)),
     )
+
+
+def known_from(asked: Iterable[tuple[Probe, Sequence[Answer]]]) -> Reference:
+    """A reference without answers: only which probes' questions the model knows, asked under any configuration."""
+    return replace(reference_from(asked), answers={}, noise=0.0, pairs=0, tolerance=TOLERANCE_FLOOR)
 
 
 def compare(reference: Answer, answer: Answer, tolerance: float) -> Comparison:

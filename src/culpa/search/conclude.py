@@ -155,10 +155,11 @@ def _all_safe_fails(situation: Situation) -> Iterator[str]:
     if cell.passed:
         yield f"it failed with everything safe too, {len(cell.failed)} of {cell.count.trials} times"
         return
-    yield (
-        f"it fails with everything safe too ({trials(cell.failed)}): "
-        f"what was varied is not needed; what is left is {listed(_BEYOND_THE_FACTORS)}"
-    )
+    told = f"it fails with everything safe too ({trials(cell.failed)})"
+    if any(other.passed for other in situation.evidence.cells):
+        yield f"{told}, though not everywhere: a safe level brings the failure as well, so no factor is accused"
+    else:
+        yield f"{told}: what was varied is not needed; what is left is {listed(_BEYOND_THE_FACTORS)}"
     if mask:
         yield f"{listed(situation.space.names(mask))} could not be made safe, and may be at fault"
 

@@ -51,6 +51,16 @@ class Explorer:
     def _by_model(self) -> Proposal | None:
         return self._confirming() or self._informative()
 
+    def all_safe(self) -> Proposal | None:
+        """Everything safe, where a finding did without it: a failure there would acquit all factors."""
+        mask = self._situation.all_safe
+        cell = None if mask is None else self._situation.evidence.at(mask)
+        if mask is None or cell is None or cell.passed or cell.spoiled or not self._situation.usable(mask):
+            return None
+        return self._proposal(
+            mask, "all_safe", "what was found did without it: does it pass with everything safe?"
+        )
+
     def workaround(self) -> Proposal | None:
         """The user's launch with one member of every known cause made safe: does it pass?
 
@@ -155,7 +165,8 @@ class Explorer:
         if choice is None or (choice.bits < _NOTHING_LEFT and choice.mask not in bonus):
             return None
         reason = f"expected to fail with probability {percent(choice.failing)}: tells {choice.bits:.2f} bits"
-        return self._proposal(choice.mask, "search", reason, choice.bits)
+        purpose: Purpose = "all_safe" if choice.mask == self._situation.all_safe else "search"
+        return self._proposal(choice.mask, purpose, reason, choice.bits)
 
     def _likely(self, count: int) -> list[tuple[int, float]]:
         return [item for item in self._situation.ranking.top(count) if item[0] not in (0, NEVER)]
@@ -182,7 +193,7 @@ class Explorer:
 
         random = np.random.default_rng([self._options.seed, len(situation.evidence.history)])
         start = candidates(random, space.full, situation.held, likely, situation.evidence)
-        start += [mask for mask in bonus if mask not in start]
+        start += [mask for mask in (*bonus, situation.all_safe) if mask is not None and mask not in start]
         ranked = choose(predictor, start, space.full & ~situation.held, score)
         return self._runnable(ranked) or self._runnable(choose(predictor, self._repaired(ranked), 0, score))
 

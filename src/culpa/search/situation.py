@@ -17,6 +17,7 @@ from culpa.search.posterior import MOST_CERTAIN, Posterior, own_rate, pass_likel
 from culpa.search.space import Space
 
 _WIDEN = 0.01  # probability of "none of these" from which on wider hypotheses are looked at
+_FAILS_ALL_SAFE = 2  # failures of all safe, and no pass, after which it fails whatever else was seen
 _MISFIT = 0.5  # probability of "none of these" from which on sets are given up for delta debugging
 
 
@@ -202,16 +203,24 @@ class Situation:
 
     @cached_property
     def fails_all_safe(self) -> float:
-        """The probability that all safe really fails; 0 where it never did, or where something passed."""
+        """The probability that all safe really fails; 0 where it passed, or never failed.
+
+        Where something else passed, no hypothesis says so, and its own trials are all there is: after one failure
+        as far as no set explains the trials, after two as they are.
+        """
         cell = self.evidence.at(self.all_safe) if self.all_safe is not None else None
-        if (
-            self.known
-            or cell is None
-            or not cell.failed
-            or any(other.passed for other in self.evidence.cells)
-        ):
+        if self.known or cell is None or not cell.failed or cell.passed:
             return 0.0
+        if any(other.passed for other in self.evidence.cells):
+            weight = 1.0 if len(cell.failed) >= _FAILS_ALL_SAFE else self.posterior.misfit
+            return min(weight * own_rate(cell), MOST_CERTAIN)
         return min(self.ranking.of(0) + self.posterior.misfit * own_rate(cell), MOST_CERTAIN)
+
+    @cached_property
+    def acquitted(self) -> bool:
+        """Whether all safe failed so often that no factor can be accused, whatever passed elsewhere."""
+        cell = self.evidence.at(self.all_safe) if self.all_safe is not None else None
+        return cell is not None and len(cell.failed) >= _FAILS_ALL_SAFE and not cell.passed
 
     def membership(self, bit: int) -> float:
         """At most this is the probability that a cause contains the factor of a bit (beside held ones)."""

@@ -53,8 +53,10 @@ class Strategy:
     `confidence` is asked of a finding, `max_trials` bounds all trials of the history, every configuration is
     tried at least `repeat` times, `arms` are always run. Costs are relative: `relaunch_cost` where a
     launch-scope level differs from what is alive, else `request_cost`. `thresholds` asks for the boundaries
-    of numeric members. `can_run` gives the reason why a configuration can't run, None if it can; it must be a
-    pure function. Raises ValueError for factors or arms that contradict each other.
+    of numeric members. `all_safe_first` tries everything safe right after the user's launch has failed, for a
+    caller that needs its answers; else that is a trial like any other. `can_run` gives the reason why a
+    configuration can't run, None if it can; it must be a pure function. Raises ValueError for factors or arms that
+    contradict each other.
     """
 
     def __init__(
@@ -69,6 +71,7 @@ class Strategy:
         relaunch_cost: float = 1.0,
         request_cost: float = 0.1,
         thresholds: bool = True,
+        all_safe_first: bool = False,
         can_run: Callable[[Configuration], str | None] = _anything_runs,
     ) -> None:
         self._factors = tuple(factors)
@@ -76,6 +79,7 @@ class Strategy:
         self._options = Options(
             confidence, max_trials, max(repeat, 1), seed, relaunch_cost, request_cost, thresholds
         )
+        self._all_safe_first = all_safe_first
         self._can_run = can_run
         self._baseline = all_suspect(factors)
         self._arms = checked_arms(self._factors, arms)
@@ -193,9 +197,12 @@ class Strategy:
         situation = self._situation(history)
         evidence = situation.evidence
         arms = sum(1 for _, arm in self._arms if not evidence.of(arm).attempts)
-        opening = sum(
-            1 for mask in {situation.space.full, situation.all_safe or 0} if not evidence.at(mask).attempts
+        first = (
+            {situation.space.full, situation.all_safe or 0}
+            if self._all_safe_first
+            else {situation.space.full}
         )
+        opening = sum(1 for mask in first if not evidence.at(mask).attempts)
         if situation.known:
             workaround = Explorer(situation, self._options, None).workaround()
             return arms + opening + (workaround is not None)
@@ -232,8 +239,8 @@ class Strategy:
         return next(self._fixed_arms(situation), None)
 
     def _fixed_arms(self, situation: Situation) -> Iterator[Proposal]:
-        """All safe, then the arms that the user asked for."""
-        mask = situation.all_safe
+        """All safe where it is wanted first, then the arms that the user asked for."""
+        mask = situation.all_safe if self._all_safe_first else None
         done = any(trial.purpose == "all_safe" for trial in situation.evidence.history)
         if mask is not None and not done and not situation.evidence.at(mask).attempts:
             reason = "does it fail with everything at its safe level too?"
@@ -250,7 +257,7 @@ class Strategy:
             if situation.fails_all_safe >= self._options.asked:
                 return conclude(situation, ExperimentOutcome.ALL_SAFE_FAILS, self._options)
             return explorer.next() or self._ended(situation, "no further trial would tell anything")
-        proposal = explorer.workaround()
+        proposal = explorer.all_safe() or explorer.workaround()
         if proposal is None and self._further_cause(situation) and not explorer.obscured:
             proposal = explorer.next()
         if proposal is None and situation.probability(situation.known[-1]) < self._options.asked:
@@ -304,7 +311,9 @@ class Strategy:
         return Situation(space, feasible, history, known, self._options.repeat, suspicious)
 
     def _confirmed(self, history: tuple[Observation, ...], known: tuple[Cause, ...]) -> tuple[Cause, ...]:
-        """The known causes and those that the last trial has confirmed."""
+        """The known causes and those that the last trial has confirmed; none where all safe fails too."""
+        if self._bare(history, known).acquitted:
+            return ()
         while len(known) < _MOST_CAUSES:
             situation = self._bare(history, known)
             cause = situation.confirmed() if _straddles(situation) else None

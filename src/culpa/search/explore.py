@@ -19,6 +19,7 @@ _CONFIRM_FROM = 0.85  # probability from which on a set's confirming arms are th
 _WORTH_CONFIRMING = 0.03  # probability of a set from which on its confirming arms get a bonus
 _CONFIRMING_BITS = 0.4  # what a trial is worth that will be needed anyway if a set is right
 _NOTHING_LEFT = 1e-4  # bits below which no trial is worth its cost; of a rare fault every trial tells little
+_WORTH_A_PASS = 1e-3  # bits below which another pass without what was found is not worth its cost
 _HARDLY_TELLING = 0.15  # bits below which cheapness counts less and less
 _ALL_SAFE_DOUBT = 0.3  # probability of "all safe fails" from which on it is tried again
 _ALL_SAFE_TRIALS = 4
@@ -79,7 +80,7 @@ class Explorer:
                 reason = f"the user's launch with only {names} made safe: does it pass?"
                 proposal = self._proposal(mask, "workaround", reason)
                 # Where no single cause explains the trials, no number of passes would make the model sure.
-                telling = not cell.passed or proposal.expected_bits >= _NOTHING_LEFT
+                telling = not cell.passed or proposal.expected_bits >= _WORTH_A_PASS
                 return proposal if telling else None
         return None
 

@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 RUN_OUT ?= culpa-runs/demo
 
-.PHONY: demo demo-llamacpp test lint types unit explore engine-test vllm-env bench clean
+.PHONY: demo demo-llamacpp test lint types unit explore engine-test chromium vllm-env bench clean
 
 # The main job on the embedded default: the reference engine, with the incident that culpa began with.
 demo: $(VENV)/.ready
@@ -38,6 +38,10 @@ explore: $(VENV)/.ready
 # Real engines: llama.cpp in this environment, vLLM's CPU build in one of its own.
 engine-test: $(VENV)/.ready vllm-env
 	CULPA_REQUIRE_ENGINES=1 $(BIN)/python -m pytest -q -m engine --timeout=1800
+
+# A browser for the tests of the HTML report, which are skipped without one. Debian and Ubuntu, as root.
+chromium:
+	@command -v chromium >/dev/null || command -v google-chrome >/dev/null || { apt-get update -q && apt-get install -y -q chromium fonts-dejavu-core; }
 
 vllm-env: .venvs/vllm/.ready
 

@@ -1,5 +1,7 @@
 """The page as text: whole, the same again and again, safe whatever a log says, and readable without seeing it."""
 
+import dataclasses
+import json
 import re
 from base64 import b64encode
 from hashlib import sha256
@@ -138,13 +140,13 @@ _HOSTILE = (
 )
 
 
-def _planted(text: str) -> str:
+def planted(text: str) -> str:
     return f"{text}{_HOSTILE}"
 
 
 def test_hostile_text_shows_as_text_everywhere() -> None:
     clean = Reading(page(SOURCES["incident"]()))
-    text = page(mapped(SOURCES["incident"](), _planted))
+    text = page(mapped(SOURCES["incident"](), planted))
     reading = Reading(text)
     assert not reading.faults
     added = {tag for tag, _ in reading.elements} - {tag for tag, _ in clean.elements}
@@ -157,7 +159,7 @@ def test_hostile_text_shows_as_text_everywhere() -> None:
 
 
 def test_no_character_that_acts_or_hides_is_in_the_page() -> None:
-    text = page(mapped(SOURCES["incident"](), _planted))
+    text = page(mapped(SOURCES["incident"](), planted))
     left = re.findall(
         "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]", text
     )
@@ -178,9 +180,6 @@ def test_links_to_evidence_lead_from_where_the_page_lies() -> None:
 
 
 def test_the_layout_is_drawn_from_what_the_run_has_kept() -> None:
-    import dataclasses
-    import json
-
     file = Path(__file__).parents[3] / "examples/incident-model/config.json"
     settings = dataclasses.asdict(Settings(pipeline_parallel_size=3, partition=(23, 23, 18)))
     kept = {"config": json.loads(file.read_text()), "settings": settings, "tensors": None}

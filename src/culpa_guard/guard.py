@@ -47,7 +47,7 @@ class Guard:
         self.violations = 0
         self.checked: dict[str, int] = {}
         self.off: dict[str, str] = {}
-        self.own_seconds = 0.0
+        self.seconds: dict[str, float] = {}
         self._written: dict[str, int] = {}
         self._summed = (0, 0.0)
         self._clock = time.perf_counter
@@ -117,7 +117,7 @@ class Guard:
         except Exception as error:
             self.failed(check, error)
         finally:
-            self.own_seconds += self._clock() - began
+            self.seconds[check] = self.seconds.get(check, 0.0) + self._clock() - began
         self.report(found, step)
 
     def report(self, found: Iterable[Violation], step: int | None = None) -> None:
@@ -148,7 +148,8 @@ class Guard:
             steps=self.steps,
             requests=self.requests,
             checked=self.checked,
-            own_seconds=round(self.own_seconds, 6),
+            own_seconds=round(sum(self.seconds.values()), 6),
+            seconds={check: round(seconds, 6) for check, seconds in self.seconds.items()},
             violations=self.violations,
             by_kind=self._written,
             **self._where(),

@@ -82,7 +82,9 @@ def check_bindings(regions: Mapping[str, Region], bound: Iterable[Bound]) -> Ite
 
 
 def check_pointers(
-    regions: Mapping[str, Region], captured: Mapping[tuple[str, str], int], now: Mapping[tuple[str, str], int]
+    regions: Mapping[str, Region],
+    captured: Mapping[tuple[str, str], int],
+    now: Mapping[tuple[str, str], int | None],
 ) -> Iterator[Violation]:
     """Addresses that were captured against those that are bound. The key is the layer and who captured it."""
     for (layer, holder), address in captured.items():

@@ -3,7 +3,8 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from culpa_guard.checks import Bound, Region
+from culpa_guard.checks import Bound, Region, check_pointers
+from culpa_guard.violation import Violation
 
 
 def tensors_of(layer: Any) -> tuple[Any, ...]:
@@ -12,7 +13,8 @@ def tensors_of(layer: Any) -> tuple[Any, ...]:
     if cache is None:
         return ()
     several = cache if isinstance(cache, (list, tuple)) else (cache,)
-    return tuple(tensor for tensor in several if hasattr(tensor, "data_ptr") and tensor.numel())
+    # Before it is bound, a cache is an empty tensor.
+    return tuple(tensor for tensor in several if tensor.data_ptr())
 
 
 def read_bound(
@@ -27,35 +29,55 @@ def read_bound(
     ]
 
 
-def addresses(layers: Mapping[str, Any], regions: Mapping[str, Region]) -> dict[tuple[str, str], int]:
-    """The address of each part of each layer's cache, to be compared with what it was."""
-    return {
-        (name, f"part {part} of the bound cache"): tensor.data_ptr()
-        for name in regions
-        if name in layers
-        for part, tensor in enumerate(tensors_of(layers[name]))
-    }
+class Pointers:
+    """Addresses as they were when the caches were bound, to be compared with those of now in each step."""
+
+    def __init__(self, runner: Any, layers: Mapping[str, Any], regions: Mapping[str, Region]) -> None:
+        self._layers = [layers[name] for name in regions]
+        self._names = list(regions)
+        self._regions = regions
+        self._stale: set[tuple[str | None, str | None]] = set()
+        caches = getattr(runner, "kv_caches", None)
+        # The runner has a list of its own: one entry a layer, in the order of the layers.
+        self._order = sorted(range(len(self._names)), key=lambda place: _number(self._names[place]))
+        self._runner = caches if isinstance(caches, list) and len(caches) == len(self._names) else []
+        self._captured = self._now()
+
+    @property
+    def count(self) -> int:
+        """Addresses that are compared."""
+        return sum(len(parts) for parts in self._captured) + len(self._runner)
+
+    def check(self) -> Iterator[Violation]:
+        """What differs from what was bound, and whose own pointer differs from what is bound. Each is told once."""
+        now = self._now()
+        held = [_first(cache) for cache in self._runner]
+        if now == self._captured and held == [now[place][0] for place in self._order[: len(held)]]:
+            return
+        captured: dict[tuple[str, str], int] = {}
+        current: dict[tuple[str, str], int | None] = {}
+        for name, before, after in zip(self._names, self._captured, now, strict=True):
+            for part, address in enumerate(before):
+                captured[(name, f"part {part} of the bound cache")] = address
+                current[(name, f"part {part} of the bound cache")] = (
+                    after[part] if part < len(after) else None
+                )
+        for address, place in zip(held, self._order, strict=False):
+            key = (self._names[place], "the runner's list of caches")
+            captured[key], current[key] = address, next(iter(now[place]), None)
+        for violation in check_pointers(self._regions, captured, current):
+            said = (violation.layer, violation.detail)
+            if said not in self._stale:
+                self._stale.add(said)
+                yield violation
+
+    def _now(self) -> list[list[int]]:
+        return [[tensor.data_ptr() for tensor in tensors_of(layer)] for layer in self._layers]
 
 
-def runner_addresses(
-    runner: Any, layers: Mapping[str, Any], regions: Mapping[str, Region]
-) -> tuple[dict[tuple[str, str], int], dict[tuple[str, str], int]]:
-    """What the runner's own list of caches points to, and what is bound now.
-
-    Both are empty where the list isn't one tensor a layer in the order of the layers.
-    """
-    caches = getattr(runner, "kv_caches", None)
-    if not isinstance(caches, list) or len(caches) != len(regions):
-        return {}, {}
-    held, now = {}, {}
-    for name, cache in zip(sorted(regions, key=_number), caches, strict=True):
-        bound = tensors_of(layers.get(name))
-        first = cache[0] if isinstance(cache, (list, tuple)) else cache
-        if not bound or not hasattr(first, "data_ptr"):
-            return {}, {}
-        held[(name, "the runner's list of caches")] = first.data_ptr()
-        now[(name, "the runner's list of caches")] = bound[0].data_ptr()
-    return held, now
+def _first(cache: Any) -> int:
+    tensor = cache[0] if isinstance(cache, (list, tuple)) else cache
+    return int(tensor.data_ptr())
 
 
 def _number(layer: str) -> tuple[int, str]:

@@ -54,19 +54,22 @@ class Contents:
         """Checksums of one block in every place of the stage, named by the first layer there."""
         return {name: self._sum(self._regions[name], block, 0, None) for name in self._places.values()}
 
-    def restored(self) -> Iterator[Violation]:
-        """Before a step: states that a prefix hit brought back."""
-        for live in self._mirror.live.values():
-            if not (live.fresh and live.scheduled and live.computed):
-                continue
-            for group in self._states():
-                column = (live.computed - 1) // group.block_size
-                row = live.rows[group.index]
-                if group.mode == "align" and column < len(row) and row[column] != NULL_BLOCK:
-                    sums = self._state_sums(group, row[column])
-                    yield from self.stored.restore(
-                        group.index, row[column], live.computed, live.request, sums
-                    )
+    def hits(self) -> list[tuple[Live, Group, int]]:
+        """Before a step: requests that begin with a prefix hit, with the blocks of their restored states."""
+        return [
+            (live, group, live.rows[group.index][(live.computed - 1) // group.block_size])
+            for live in self._mirror.live.values()
+            if live.fresh and live.scheduled and live.computed
+            for group in self._states()
+            if group.mode == "align" and len(live.rows[group.index]) * group.block_size >= live.computed
+        ]
+
+    def restored(self, hits: Iterable[tuple[Live, Group, int]]) -> Iterator[Violation]:
+        """Whether restored states are those that were stored."""
+        for live, group, block in hits:
+            if block != NULL_BLOCK:
+                sums = self._state_sums(group, block)
+                yield from self.stored.restore(group.index, block, live.computed, live.request, sums)
 
     def after(self) -> None:
         """After a step: remember states that are complete, and forget those that were overwritten."""
@@ -130,6 +133,11 @@ class Contents:
             current[key] = (self._mirror.step, sums)
         # A block that was not written in this step may change hands; then its padding is anyone's.
         self._padding = current
+
+    def flip(self, layer: str, block: int) -> None:
+        """A planted fault: change a byte of a block in a layer's place, whatever the layer is bound to now."""
+        region = self._regions[layer]
+        self._memory[region.allocation][region.offset + block * region.stride] ^= 0xFF
 
     def _states(self) -> Iterable[Group]:
         return (group for group in self._mirror.groups if group.kind == STATE)

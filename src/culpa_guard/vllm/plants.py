@@ -138,6 +138,7 @@ class Plant:
         written: Set[int],
         layers: Mapping[str, tuple[Any, ...]],
         mirror: Mirror,
+        flip: Callable[[str, int], None],
     ) -> None:
         """After a step: a byte of a page that is on record and that nobody writes, or a NaN in a state."""
         if not self.once or not layers:
@@ -146,7 +147,7 @@ class Plant:
         if self.fault == "scribble":
             block = next((block for block in sorted(recorded, reverse=True) if block not in written), None)
             if block is not None:
-                _flip(layers[layer][0], block, mirror.blocks)
+                flip(layer, block)
                 self._say(layer=layer, block=block)
         elif self.fault == "nan_state":
             group = next(group for group in mirror.groups if group.kind == STATE)
@@ -235,10 +236,3 @@ def corruption(plants: Sequence[Plant]) -> Callable[[dict[str, Any]], dict[str, 
 
 def _state_layers(layers: Mapping[str, Any], groups: Sequence[Group]) -> list[str]:
     return [name for group in groups if group.kind == STATE for name in group.layers if name in layers]
-
-
-def _flip(tensor: Any, block: int, blocks: int) -> None:
-    import torch
-
-    page = tensor[block * (tensor.shape[0] // blocks)]
-    page.reshape(-1)[:1].view(torch.uint8)[:1] ^= 0xFF

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from culpa_guard.checks import STEP_CHECKS, Region, check_bindings, check_pointers
+from culpa_guard.checks import STEP_CHECKS, Region, check_bindings
 from culpa_guard.guard import Guard, GuardViolation
 from culpa_guard.mirror import Mirror
 from culpa_guard.views import StepView
@@ -55,11 +55,10 @@ class Stage:
             guard.leave_out,
         )
         self._regions: dict[str, Region] = {}
-        self._captured: dict[tuple[str, str], int] = {}
+        self._pointers: bindings.Pointers | None = None
         self._contents: Contents | None = None
         self._handover: Handover | None = None
         self._specs = specs
-        self._stale: set[tuple[str | None, str | None]] = set()
 
     @classmethod
     def build(cls, guard: Guard, worker: Any, config: Any) -> "Stage":
@@ -125,14 +124,15 @@ class Stage:
             plant.pointers(self._layers, self.groups)
         if self._handover is not None:
             self._handover.tokens = int(output.total_num_scheduled_tokens)
-        if guard.looks:
-            guard.run("pointers", self._check_pointers, count=len(self._captured))
+        if guard.looks and self._pointers is not None:
+            guard.run("pointers", self._pointers.check, count=self._pointers.count)
         if "grants" in guard.off:
             # Without the mirror there is nothing to compare with.
             return
         contents = self._contents
         if contents is not None:
-            guard.run("prefix_states", contents.restored)
+            hits = contents.hits()
+            guard.run("prefix_states", lambda: contents.restored(hits), count=len(hits))
             guard.run("pages", contents.pages, count=contents.watch.budget)
         if output.total_num_scheduled_tokens:
             self._output = output
@@ -145,7 +145,8 @@ class Stage:
         guard.run("prefix_states", contents.after, count=0)
         tensors = {name: bindings.tensors_of(self._layers[name]) for name in self._regions}
         for plant in self._plants:
-            plant.contents(contents.watch.recorded, self.mirror.written_blocks(), tensors, self.mirror)
+            written = self.mirror.written_blocks()
+            plant.contents(contents.watch.recorded, written, tensors, self.mirror, contents.flip)
         if guard.looks:
             guard.run("finite", lambda: contents.finite(tensors))
             guard.run("red_zones", contents.red_zones)
@@ -261,21 +262,8 @@ class Stage:
     def _check_bindings(self) -> Iterable[Violation]:
         for plant in self._plants:
             plant.bindings(self._layers, self.groups)
-        self._captured = bindings.addresses(self._layers, self._regions)
+        self._pointers = bindings.Pointers(self._runner, self._layers, self._regions)
         return check_bindings(self._regions, bindings.read_bound(self._layers, self._regions, self._specs))
-
-    def _check_pointers(self) -> Iterable[Violation]:
-        now = bindings.addresses(self._layers, self._regions)
-        held, bound_now = bindings.runner_addresses(self._runner, self._layers, self._regions)
-        captured, current = {**self._captured, **held}, {**now, **bound_now}
-        if captured == current:
-            return
-        for violation in check_pointers(self._regions, captured, current):
-            # Once stale, always stale: each is told once, not in every step.
-            said = (violation.layer, violation.detail)
-            if said not in self._stale:
-                self._stale.add(said)
-                yield violation
 
     def _prepare_contents(self) -> list[tuple[str, str]]:
         names = ("pages", "prefix_states", "finite", "red_zones")

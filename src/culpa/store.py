@@ -3,7 +3,8 @@
 Layout of a run folder:
     journal.jsonl      one JSON object a line, fsynced; the first is the header of the run
     experiment.json    the machine-readable result (schema culpa.experiment/1), written at the end
-    report.md          the report for people, written at the end
+    report.md          the report for people, written at the end, fit to be published
+    report.html        the same as a page with pictures
     trials/0001/       launch.sh, engine.log, kernel.log, effective.json, answers.json, trial.json
 """
 
@@ -21,6 +22,7 @@ JOURNAL = "journal.jsonl"
 LOCK = ".lock"
 EXPERIMENT = "experiment.json"
 REPORT = "report.md"
+PAGE = "report.html"
 
 
 class BadRunFolder(ValueError):

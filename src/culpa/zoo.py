@@ -111,7 +111,8 @@ def isolate_fault(fault: KnownFault, out: Path | None, *, max_trials: int, seed:
         options = IsolateOptions(max_trials=max_trials, seed=seed)
         run = new_run(set_up(asked(fault, options, with_arms=False)), folder)
         experiment = execute(run, Quiet())
-        write_reports(experiment, folder)
+        if out is not None:
+            write_reports(experiment, folder)
         return None if experiment.interrupted else score(fault, experiment)
 
 

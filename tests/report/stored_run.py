@@ -10,8 +10,8 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from culpa.model import Experiment, Trial
-from culpa.report.deliver import write_reports
-from culpa.store import create_run
+from culpa.report.json_report import experiment_json
+from culpa.store import EXPERIMENT, create_run
 
 
 def store(
@@ -46,7 +46,8 @@ def store(
         journal.append("trial", trial=adapter.dump_python(trial, mode="json"), elapsed=float(trial.id))
         if trial.folder:
             (folder / trial.folder).mkdir(parents=True, exist_ok=True)
-    write_reports(dataclasses.replace(experiment, folder=str(folder)), folder)
+    text = experiment_json(dataclasses.replace(experiment, folder=str(folder)))
+    (folder / EXPERIMENT).write_text(text, encoding="utf-8")
     for name, text in (files or {}).items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.report.cases import isolated
+from tests.report.stored_run import store
 from tests.report.test_report_plan import PLAN
 from tests.report.test_report_runs import RUNS
 
@@ -41,8 +42,11 @@ def test_with_json_the_view_goes_to_standard_error(capsys: pytest.CaptureFixture
 
 
 def test_reports_are_written_beside_the_evidence_and_leave_no_part_files(tmp_path: Path) -> None:
-    markdown, document = write_reports(isolated(), tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["experiment.json", "report.md"]
+    folder = store(tmp_path / "run", isolated())
+    markdown, document = write_reports(isolated(), folder)
+    reports = sorted(path.name for path in folder.iterdir() if path.is_file() and path.name[0] != ".")
+    assert reports == ["experiment.json", "journal.jsonl", "report.html", "report.md"]
+    assert not list(folder.glob(".*.part"))
     assert markdown.read_text(encoding="utf-8").startswith("# vLLM 0.32.0")
     assert json.loads(document.read_text(encoding="utf-8"))["outcome"] == "isolated"
 
@@ -52,9 +56,13 @@ def test_result_as_json_is_nothing_but_json(capsys: pytest.CaptureFixture[str]) 
     assert json.loads(capsys.readouterr().out)["schema"] == "culpa.experiment/1"
 
 
-def test_result_for_a_person_names_the_report(capsys: pytest.CaptureFixture[str]) -> None:
+def test_result_for_a_person_names_the_report_and_how_to_publish_it(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     print_result(isolated())
-    assert "culpa-runs/20260101-120000-isolate/report.md" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "culpa-runs/20260101-120000-isolate/report.html" in printed
+    assert "culpa report culpa-runs/20260101-120000-isolate --format issue" in printed
 
 
 def test_plan_and_runs_print_as_text_and_as_json(capsys: pytest.CaptureFixture[str]) -> None:

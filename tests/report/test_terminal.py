@@ -18,7 +18,7 @@ from culpa.report.terminal import print_summary
 def summary(experiment: Experiment, width: int, colours: bool = False) -> str:
     stream = io.StringIO()
     console = Console(file=stream, width=width, force_terminal=colours, highlight=False)
-    print_summary(experiment, console, "culpa-runs/run/report.md")
+    print_summary(experiment, console, "culpa-runs/run")
     return stream.getvalue()
 
 
@@ -33,7 +33,11 @@ def test_summary_is_the_golden_one(case: str, width: int) -> None:
 def test_only_what_is_to_be_copied_is_wider_than_the_console(case: str, width: int) -> None:
     experiment = CASES[case]()
     commands = experiment.commands
-    unwrapped = {"report  culpa-runs/run/report.md"}
+    unwrapped = {
+        "report   culpa-runs/run/",
+        "         culpa-runs/run/",
+        "publish  culpa report culpa-runs/run",
+    }
     if commands:
         unwrapped |= {part.split("sk-")[0] for part in (commands.failing, commands.passing) if part}
     for line in summary(experiment, width).splitlines():

@@ -16,6 +16,7 @@ from culpa.cli.env import env
 from culpa.cli.errors import complain
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
+from culpa.cli.report import report
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
 from culpa.cli.verify import verify
@@ -40,6 +41,7 @@ app.command(short_help="Isolate a known fault of the reference engine: no GPU, n
 app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)
 app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
 app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)
+app.command(short_help="A stored run as a page, an issue, an advisory; private things out.")(report)
 app.command()(runs)
 app.command(short_help="Account for a run, trial by trial: what each was to tell, and told.")(why)
 # Flags of the engine stand among the words.

@@ -29,7 +29,7 @@ def learn_all(redactor: Redactor, value: object) -> None:
                 learn_all(redactor, item)
     elif isinstance(value, dict):
         for name, item in value.items():
-            learn_all(redactor, (name, item) if isinstance(item, str) else item)
+            learn_all(redactor, (_name_of(value, str(name)), item) if isinstance(item, str) else item)
     elif dataclasses.is_dataclass(value) and not isinstance(value, type):
         for field in dataclasses.fields(value):
             learn_all(redactor, getattr(value, field.name))
@@ -56,7 +56,7 @@ def _redacted(redactor: Redactor, value: Any) -> Any:
         return type(value)(_redacted(redactor, item) for item in value)
     if isinstance(value, dict):
         return {
-            redactor.text(str(name)): redactor.named(str(name), item)
+            redactor.text(str(name)): redactor.named(_name_of(value, str(name)), item)
             if isinstance(item, str)
             else _redacted(redactor, item)
             for name, item in value.items()
@@ -76,6 +76,12 @@ def _is_pair(value: tuple[Any, ...] | list[Any]) -> bool:
         and isinstance(value[1], str)
         and _NAME.fullmatch(value[0]) is not None
     )
+
+
+def _name_of(row: dict[Any, Any], name: str) -> str:
+    """The name of an item; of `{"key": "variable.HF_TOKEN", "value": ...}` it is the key that names the value."""
+    named = row.get("key", row.get("name")) if name == "value" else None
+    return named.rpartition(".")[2] if isinstance(named, str) and named else name
 
 
 def _launch(redactor: Redactor, launch: Launch) -> Launch:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from culpa.model import Experiment, Observer, Plan, Reading
 from culpa.model.summary import RunSummary
-from culpa.store import EXPERIMENT, REPORT
+from culpa.store import EXPERIMENT, PAGE, REPORT
 from culpa.written import write_whole
 
 
@@ -28,13 +28,20 @@ def choose_view(*, quiet: bool = False, as_json: bool = False) -> Observer:
 
 
 def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
-    """Write `report.md` and `experiment.json` into the folder, each whole or not at all; their paths."""
+    """Write `experiment.json`, then `report.md` and `report.html` from what is stored; paths of Markdown and JSON.
+
+    The two reports are made to be passed on: all that is private is taken out of them. Each file is written whole or
+    not at all. Raises BadRunFolder if the folder has no journal.
+    """
+    from culpa.report.formats import FORMATS
     from culpa.report.json_report import experiment_json
-    from culpa.report.markdown import markdown_report
+    from culpa.report.source import load
 
     markdown, document = folder / REPORT, folder / EXPERIMENT
     write_whole(document, experiment_json(experiment))
-    write_whole(markdown, markdown_report(experiment))
+    source = load(folder)
+    write_whole(markdown, FORMATS["md"].render(source, "en", ""))
+    write_whole(folder / PAGE, FORMATS["html"].render(source, "en", ""))
     return markdown, document
 
 
@@ -48,8 +55,7 @@ def print_result(experiment: Experiment, *, as_json: bool = False) -> None:
     from culpa.report.console import plain_console
     from culpa.report.terminal import print_summary
 
-    report = str(Path(experiment.folder) / REPORT) if experiment.folder else ""
-    print_summary(experiment, plain_console(sys.stdout), report)
+    print_summary(experiment, plain_console(sys.stdout), experiment.folder)
 
 
 def print_plan(plan: Plan, *, as_json: bool = False) -> None:

@@ -190,3 +190,28 @@ def _line(parser: LineParser, number: int, text: str, role: Role, kernel: bool) 
         told.time or "",
         moment.uptime if seconds is None else seconds,
     )
+
+
+def around(lines: Sequence[ShownLine], most: int) -> list[ShownLine]:
+    """The lines that matter most, in order: the root with its neighbours, other events, the end."""
+    if len(lines) <= most:
+        return list(lines)
+    rank = {"root": 0, "same": 1, "xid": 2, "cascade": 3}
+    events = [index for index, line in enumerate(lines) if line.role]
+    roots = [index for index in events if lines[index].role == "root"] or events[:1] or [len(lines) - 1]
+    chosen: dict[int, None] = {}
+    candidates = [
+        near for root in roots for near in (root, *range(root + 1, root + 13), *range(root - 1, root - 4, -1))
+    ]
+    candidates += [
+        near
+        for index in sorted(events, key=lambda index: (rank.get(lines[index].role, 9), index))
+        for near in (index, index + 1, index - 1)
+    ]
+    candidates += list(range(len(lines) - 1, -1, -1))
+    for index in candidates:
+        if len(chosen) >= most:
+            break
+        if 0 <= index < len(lines):
+            chosen.setdefault(index)
+    return [lines[index] for index in sorted(chosen)]

@@ -17,6 +17,7 @@ from culpa.model import (
     Trial,
 )
 from culpa.model.redact import redact
+from culpa.redaction import Redacted
 from culpa.report import clean
 from culpa.report.asked_arms import asked_arms
 from culpa.report.incident_json import gpu_json, issue_json
@@ -31,12 +32,15 @@ def experiment_document(experiment: Experiment) -> ExperimentDocument:
     return ExperimentDocument.model_validate(_redacted(_document(experiment)))
 
 
-def experiment_json(experiment: Experiment) -> str:
-    """The text of `experiment.json`, with a newline at its end.
+def experiment_json(experiment: Experiment, redactions: Iterable[Redacted] = ()) -> str:
+    """The text of `experiment.json`, with a newline at its end; `redactions` say what was taken out before.
 
     Only ASCII is written: what a log holds in escape or direction-changing characters reaches no terminal.
     """
     document = experiment_document(experiment).model_dump(mode="json", by_alias=True)
+    document["redactions"] = [
+        {"kind": one.kind, "count": one.count, "different": one.different} for one in redactions
+    ]
     return json.dumps(document, indent=2, ensure_ascii=True, allow_nan=False) + "\n"
 
 

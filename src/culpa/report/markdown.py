@@ -1,6 +1,6 @@
 """`report.md`: the experiment as a maintainer would want to read it, safe to paste into an issue."""
 
-import re
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -8,22 +8,24 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from culpa.model import Experiment, ExperimentOutcome, Finding, Member, OtherFailure, Outcome, Trial
 from culpa.model.redact import REDACTED
+from culpa.redaction import Redacted
 from culpa.report import clean, incident_words, words
 from culpa.report.arms import arm_table
 from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
-from culpa.report.markup import Markdown, cell, code, fence, finalize, table, text
+from culpa.report.markup import Markdown, cell, code, fence, finalize, link, table, text
 
 _STATUS = {"in": "needed", "out": "not needed", "masking": "masks it", "untested": "not tested"}
 _LEVEL_WIDTH = 60
-_ADDRESS = re.compile(r"^https://[\w./#-]{1,300}$", re.ASCII)
 _EVENT_WIDTH = 200
 _LOG_WIDTH = 400
 _MOST_LEFT_OUT = 6  # a longer list is folded
 
 
-def markdown_report(experiment: Experiment) -> str:
-    """The whole report. Everything that came from a log, a launch or an engine is redacted and escaped."""
-    rendered = _templates().get_template("report.md.j2").render(_context(experiment))
+def markdown_report(experiment: Experiment, redactions: Sequence[Redacted] = ()) -> str:
+    """The whole report. Everything that came from a log, a launch or an engine is redacted and escaped; `redactions`
+    say what was taken out before."""
+    context = {**_context(experiment), "redactions": redactions}
+    rendered = _templates().get_template("report.md.j2").render(context)
     return rendered.rstrip("\n") + "\n"
 
 
@@ -161,14 +163,9 @@ def _root(experiment: Experiment) -> dict[str, Any] | None:
         "missing": root.missing,
         "gpu": incident_words.gpu(root.gpu) if root.gpu else "",
         "xids": [told for told, _ in incident_words.xids(root.xids)],
-        "issues": [(_link(issue.url), issue) for issue in root.known_issues if issue.match],
-        "near": [(_link(issue.url), issue) for issue in root.known_issues if not issue.match],
+        "issues": [(link(issue.url), issue) for issue in root.known_issues if issue.match],
+        "near": [(link(issue.url), issue) for issue in root.known_issues if not issue.match],
     }
-
-
-def _link(url: str) -> Markdown:
-    """An address that can be followed; anything else as text."""
-    return Markdown(f"<{url}>") if _ADDRESS.match(url) else text(url)
 
 
 def _arms(experiment: Experiment) -> Markdown:

@@ -19,6 +19,7 @@ _BLOCK_START = re.compile(r"^(?:[#+=:-]|\d+(?=[.)](?:\s|$)))")
 _TAG = re.compile(r"<(?!\s|\d|=)|(?<!\s)>|^>|>(?![\s\d=])|&(?=[#\w])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _BACKTICKS = re.compile(r"`+")
+_ADDRESS = re.compile(r"^https://[\w./#-]{1,300}$", re.ASCII)
 
 
 def text(raw: str) -> Markdown:
@@ -57,6 +58,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequenc
     rules = ["---:" if name in numeric else "---" for name in header]
     lines = [[_in_cell(name) for name in header], rules, *([_in_cell(part) for part in row] for row in rows)]
     return Markdown("\n".join("| " + " | ".join(cells) + " |" for cells in lines))
+
+
+def link(url: str) -> Markdown:
+    """An address that can be followed; anything else as text."""
+    return Markdown(f"<{url}>") if _ADDRESS.match(url) else text(url)
 
 
 def finalize(value: object) -> str:

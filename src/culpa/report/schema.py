@@ -178,6 +178,14 @@ class LayoutFindingDocument(_Part):
     factors: list[str]
 
 
+class RedactionDocument(_Part):
+    """How often things of a kind were taken out before the document was written, and how many different ones."""
+
+    kind: str
+    count: int
+    different: int
+
+
 class ExperimentDocument(_Part):
     """A whole experiment."""
 
@@ -209,6 +217,7 @@ class ExperimentDocument(_Part):
     environment: dict[str, str]
     arms: list[AskedArmDocument]
     layout: list[LayoutFindingDocument]
+    redactions: list[RedactionDocument] = []
 
 
 def json_schema() -> dict[str, object]:

@@ -32,21 +32,39 @@ def generation_speed(trials: Iterable[Trial]) -> Speed | None:
     return Speed(median(rates), rates[0], rates[-1], len(rates)) if rates else None
 
 
-def speed_sentence(experiment: Experiment) -> str:
-    """The price of the passing command in speed, against the failing one; empty where it was not measured."""
+@dataclass(frozen=True, slots=True)
+class Price:
+    """How fast the passing command generated against the failing one, on the same kind of request."""
+
+    failing: Speed
+    passing: Speed
+
+    @property
+    def ratio(self) -> float:
+        """How many times as fast the passing one is."""
+        return self.passing.tokens_per_second / self.failing.tokens_per_second
+
+
+def price(experiment: Experiment) -> Price | None:
+    """The price of the passing command in speed; None where it was not measured."""
     commands = experiment.commands
     failing = experiment.trial(commands.failing_trial) if commands else None
     passing = experiment.trial(commands.passing_trial) if commands else None
     if failing is None or passing is None:
-        return ""
+        return None
     before = generation_speed(_alike(experiment, failing))
     after = generation_speed(_alike(experiment, passing))
-    if before is None or after is None:
+    return Price(before, after) if before is not None and after is not None else None
+
+
+def speed_sentence(experiment: Experiment) -> str:
+    """The price of the passing command in a sentence; empty where it was not measured."""
+    found = price(experiment)
+    if found is None:
         return ""
-    ratio = after.tokens_per_second / before.tokens_per_second
     return (
-        f"It generated {_shown(after)}, the failing launch {_shown(before)} on the same kind of request: "
-        f"{ratio:.2f} times as fast."
+        f"It generated {_shown(found.passing)}, the failing launch {_shown(found.failing)} on the same kind of "
+        f"request: {found.ratio:.2f} times as fast."
     )
 
 

@@ -1,5 +1,6 @@
 """The summary at the end of a run, for a terminal: short, safe in any width, commands ready to be copied."""
 
+import shlex
 from collections.abc import Iterable
 
 from rich.console import Console
@@ -13,6 +14,7 @@ from culpa.report import clean, incident_words, words
 from culpa.report.asked_arms import AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 from culpa.report.speed import speed_sentence
+from culpa.store import PAGE, REPORT
 
 _STYLES = {
     ExperimentOutcome.NO_FAILURE: "bold green",
@@ -25,8 +27,8 @@ _MOST_NOT_EXCLUDED = 5
 _MOST_XIDS = 3
 
 
-def print_summary(experiment: Experiment, console: Console, report: str = "") -> None:
-    """Print what was found. `report` is where the Markdown report lies, as the user can open it.
+def print_summary(experiment: Experiment, console: Console, folder: str = "") -> None:
+    """Print what was found. `folder` is where the run and its reports lie, as the user can open it.
 
     Commands are not wrapped: the terminal folds them, and what is copied is one line.
     """
@@ -45,9 +47,21 @@ def print_summary(experiment: Experiment, console: Console, report: str = "") ->
     if experiment.commands and REDACTED in clean.block(experiment.commands.failing):
         console.print(Text(f"{REDACTED} stands for a secret: put your own there", style="dim"))
     _print_list(console, "not excluded", experiment.conclusion.not_excluded, _MOST_NOT_EXCLUDED)
-    if report:
-        console.print()
-        console.print(Text.assemble(("report  ", "bold"), clean.line(report)), soft_wrap=True)
+    if folder:
+        _print_reports(console, folder)
+
+
+def _print_reports(console: Console, folder: str) -> None:
+    """Where the reports lie, and how the run becomes something to publish."""
+    command = f"culpa report {shlex.quote(folder)} --format issue"
+    lines = (
+        ("report", f"{folder}/{PAGE}"),
+        ("", f"{folder}/{REPORT}"),
+        ("publish", f"{command} (or advisory)"),
+    )
+    console.print()
+    for label, text in lines:
+        console.print(Text.assemble((f"{label:7}  ", "bold"), clean.line(text)), soft_wrap=True)
 
 
 def _details(experiment: Experiment) -> list[str]:

@@ -53,9 +53,14 @@ class Guard:
         self._clock = time.perf_counter
 
     def start(self, checks: Iterable[str] = (), left_out: Iterable[tuple[str, str]] = ()) -> None:
-        """Say what is watched here: names of checks, and those left out with the reason."""
+        """Say what is watched here: names of checks, and those left out with the reason.
+
+        Where nothing is checked, there will be no summary either.
+        """
+        checks = tuple(checks)
         self.off.update(left_out)
-        atexit.register(self.finish)
+        if checks:
+            atexit.register(self.finish)
         self.sink.write(
             "start",
             version=VERSION,

@@ -147,7 +147,7 @@ class Mirror:
         return block in self.granted and not self._holding(block)
 
     def written_blocks(self) -> set[int]:
-        """Every block that the current step may write: where its tokens go, and all that was granted for later."""
+        """Every block that the current step may write: where its tokens go, what was granted for later, new rows."""
         written = {NULL_BLOCK}
         for live in self.live.values():
             if live.scheduled:
@@ -157,9 +157,10 @@ class Mirror:
 
     @staticmethod
     def _first_written(live: Live, group: Group) -> int:
-        if group.kind == STATE:
-            return Mirror.state_column(live, group)
-        return 0 if group.kind == OTHER else live.computed // group.block_size
+        # A new row may have blocks that are copied for it; a state of mode `none` and what isn't known is all one.
+        if live.fresh or group.kind == OTHER or (group.kind == STATE and group.mode == "none"):
+            return 0
+        return live.computed // group.block_size
 
     def describe(self, block: int) -> str:
         """A block's owners in words."""

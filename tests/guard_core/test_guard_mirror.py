@@ -103,6 +103,16 @@ def test_block_zero_belongs_to_nobody() -> None:
     assert one.holders(0) == []
 
 
+def test_a_mirror_kept_for_later_stays_in_its_step() -> None:
+    one = mirror()
+    one.apply(Plan([new("a", [1], [2])], {"a": 4}))
+    kept = one.still()
+    one.apply(Plan([Grant("a", [[3], [4]], 4)], {"a": 4}))
+    assert (kept.live["a"].end, one.live["a"].end) == (4, 8)
+    assert list(kept.expected_states("a", STATE)) == [1]
+    assert list(one.expected_states("a", STATE)) == [3]
+
+
 def test_written_blocks_are_those_of_the_step_and_block_zero() -> None:
     one = mirror()
     one.apply(Plan([new("a", [1], [2]), new("b", [7], [8])], {"a": 4, "b": 4}))

@@ -110,6 +110,15 @@ def test_a_left_out_check_is_said_at_the_start_and_never_runs(tmp_path: Path) ->
     assert last["violations"] == 0
 
 
+def test_a_process_in_which_nothing_is_checked_writes_no_summary(tmp_path: Path) -> None:
+    code = (
+        "from culpa_guard import Guard, Place, Settings; from pathlib import Path;"
+        f"one = Guard(Settings('log', 1, Path({str(tmp_path)!r})), Place('vllm', '0', 'server')); one.start()"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, env={"PYTHONPATH": str(PACKAGE.parent)})
+    assert [line["event"] for line in lines(tmp_path)] == ["start"]
+
+
 def test_sampling_looks_at_every_nth_step(tmp_path: Path) -> None:
     one = guard(tmp_path, every=3)
     looked = []

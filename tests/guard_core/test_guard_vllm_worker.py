@@ -138,3 +138,28 @@ def test_what_lies_behind_a_state_in_its_page_must_not_change(worker: Worker, tm
         2,
         "r",
     )
+
+
+def test_addresses_that_kernels_captured_are_compared_with_what_is_bound(
+    worker: Worker, tmp_path: Path
+) -> None:
+    watch(worker, tmp_path).given = RIGHT
+    bound = [worker.layers[name].kv_cache[0].data_ptr() for name in ("s0", "s1")]
+    captured = fake.Tensor(np.array([bound[0], bound[1] + 64]))
+    worker.model_runner._mamba_bufs = SimpleNamespace(
+        postprocess_align=SimpleNamespace(
+            state_base_addrs=captured, is_initialized=True, mamba_group_ids=[0, 1]
+        )
+    )
+    worker.execute_model(FIRST)
+    (found,) = events(tmp_path, "violation")
+    assert (found["kind"], found["layer"], found["found"]) == ("captured_pointer_stale", "s1", hex(bound[1]))
+    assert "kernels" in found["detail"]
+
+
+@pytest.mark.parametrize("setting", ["kv_transfer_config", "speculative_config"])
+def test_contents_are_left_out_where_others_write_pages(worker: Worker, tmp_path: Path, setting: str) -> None:
+    setattr(worker.vllm_config, setting, object())
+    watch(worker, tmp_path, pages=4)
+    (start,) = events(tmp_path, "start")
+    assert {"pages", "prefix_states", "finite", "red_zones"} <= {one["check"] for one in start["left_out"]}

@@ -1,9 +1,10 @@
 """The tensors that layers have bound now, and addresses that others have captured."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from culpa_guard.checks import Bound, Region, check_pointers
+from culpa_guard.mirror import Group
 from culpa_guard.violation import Violation
 
 
@@ -73,6 +74,31 @@ class Pointers:
 
     def _now(self) -> list[list[int]]:
         return [[tensor.data_ptr() for tensor in tensors_of(layer)] for layer in self._layers]
+
+
+def kernel_addresses(
+    runner: Any, layers: Mapping[str, Any], groups: Sequence[Group]
+) -> tuple[Any, list[tuple[str, int]]]:
+    """The addresses that the kernels which copy states captured once, and what should be in them, by layer.
+
+    The first is a tensor on the device, None where there are no such kernels.
+    """
+    buffers = getattr(runner, "_mamba_bufs", None)
+    for context in (
+        getattr(getattr(runner, "model_state", None), "_mamba_ctx", None),
+        getattr(buffers, "postprocess_align", None),
+    ):
+        captured = getattr(context, "state_base_addrs", None)
+        if context is not None and captured is not None and getattr(context, "is_initialized", True):
+            indices = [int(index) for index in context.mamba_group_ids]
+            return captured, [
+                (name, tensor.data_ptr())
+                for index in indices
+                for name in groups[index].layers
+                if name in layers
+                for tensor in tensors_of(layers[name])
+            ]
+    return None, []
 
 
 def _first(cache: Any) -> int:

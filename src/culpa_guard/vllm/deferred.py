@@ -43,7 +43,8 @@ class Fetcher:
             for copy in copies:
                 host = torch.empty(copy.shape, dtype=copy.dtype, device="cpu", pin_memory=True)
                 host.copy_(copy, non_blocking=True)
-                copy.record_stream(self._stream)
+                if copy.is_cuda:
+                    copy.record_stream(self._stream)
                 pinned.append(host)
             event = torch.cuda.Event()
             event.record(self._stream)

@@ -83,15 +83,16 @@ class Handover:
     def _records(self, tensors: list[Any]) -> Any:
         import torch
 
-        records = []
-        for tensor in tensors:
-            rows = tensor[: self.tokens] if tensor.dim() and tensor.shape[0] >= self.tokens else tensor
-            lengths = [*rows.shape, 0, 0, 0, 0][:4]
-            shape = torch.tensor([rows.dim(), *lengths], dtype=torch.int64, device=tensor.device)
-            records.append(torch.cat([_checksum(rows).reshape(1), shape]))
-        if not records:
+        if not tensors:
             return torch.zeros(0, dtype=torch.int64)
-        return torch.cat(records)
+        # Rows of padding are not handed over: each stage may have another number of them.
+        rows = [one[: self.tokens] if one.dim() and one.shape[0] >= self.tokens else one for one in tensors]
+        sums = torch.stack([_checksum(one) for one in rows])
+        shapes = torch.tensor([[one.dim(), *[*one.shape, 0, 0, 0, 0][:4]] for one in rows], dtype=torch.int64)
+        if sums.is_cuda:
+            # From pinned memory, so that the copy doesn't wait for the device.
+            shapes = shapes.pin_memory().to(sums.device, non_blocking=True)
+        return torch.cat([sums.reshape(-1, 1), shapes], dim=1).reshape(-1)
 
 
 def _checksum(tensor: Any) -> Any:

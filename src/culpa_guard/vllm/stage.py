@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from culpa_guard.checks import STEP_CHECKS, Region, check_bindings
+from culpa_guard.checks import STEP_CHECKS, Region, check_bindings, check_pointers
 from culpa_guard.guard import Guard, GuardViolation
 from culpa_guard.mirror import Mirror
 from culpa_guard.views import StepView
@@ -28,6 +28,9 @@ CHECKS = (
     "finite",
     "red_zones",
 )
+
+KERNEL_STEPS = 16
+"""Every so many steps the addresses that kernels captured are compared."""
 
 
 class Stage:
@@ -72,7 +75,7 @@ class Stage:
         left_out += stage._hook_model(worker)
         left_out += stage._hook_handover(worker)
         left_out += stage._read_regions(config)
-        left_out += stage._prepare_contents()
+        left_out += stage._prepare_contents(worker)
         guard.start(CHECKS, left_out)
         guard.run("bindings", stage._check_bindings, count=len(stage._regions))
         return stage
@@ -126,6 +129,8 @@ class Stage:
             self._handover.tokens = int(output.total_num_scheduled_tokens)
         if guard.looks and self._pointers is not None:
             guard.run("pointers", self._pointers.check, count=self._pointers.count)
+            if guard.steps % KERNEL_STEPS == 1:
+                guard.run("pointers", self._kernel_addresses)
         if "grants" in guard.off:
             # Without the mirror there is nothing to compare with.
             return
@@ -150,6 +155,20 @@ class Stage:
         if guard.looks:
             guard.run("finite", lambda: contents.finite(tensors))
             guard.run("red_zones", contents.red_zones)
+
+    def _kernel_addresses(self) -> None:
+        captured, expected = bindings.kernel_addresses(self._runner, self._layers, self.groups)
+        if captured is None:
+            return
+        holder, step = "addresses that the kernels which copy states captured", self.guard.steps
+
+        def arrived(contents: list[Any]) -> None:
+            keys = [(name, f"{holder}, entry {entry}") for entry, (name, _) in enumerate(expected)]
+            held = dict(zip(keys, (int(address) for address in contents[0]), strict=False))
+            now = {key: address for key, (_, address) in zip(keys, expected, strict=True)}
+            self.guard.report(check_pointers(self._regions, held, now), step)
+
+        self._fetcher.fetch([captured], arrived)
 
     def _given(self, metadata: Any, slots: Any, requests: Iterable[str], intermediate: Any) -> None:
         output, guard, step = self._output, self.guard, self.guard.steps
@@ -265,7 +284,7 @@ class Stage:
         self._pointers = bindings.Pointers(self._runner, self._layers, self._regions)
         return check_bindings(self._regions, bindings.read_bound(self._layers, self._regions, self._specs))
 
-    def _prepare_contents(self) -> list[tuple[str, str]]:
+    def _prepare_contents(self, worker: Any) -> list[tuple[str, str]]:
         names = ("pages", "prefix_states", "finite", "red_zones")
         if not self.guard.settings.pages:
             return [(name, "CULPA_GUARD_PAGES=N switches checks of content on") for name in names]
@@ -273,6 +292,15 @@ class Stage:
             return [(name, "contents are read on the host only") for name in names]
         if not self._regions:
             return [(name, "it is not known where the layers are") for name in names]
+        for setting, reason in (
+            ("kv_transfer_config", "a connector may write pages"),
+            (
+                "speculative_config",
+                "speculative decoding: pages beyond the accepted tokens are written again",
+            ),
+        ):
+            if getattr(worker.vllm_config, setting, None) is not None:
+                return [(name, reason) for name in names]
         found = bindings.read_bound(self._layers, self._regions, self._specs)
         bases = {self._regions[one.layer].allocation: one.storage for one in found}
         used: dict[str, int] = {}

@@ -173,7 +173,7 @@ def test_a_thousand_trials_make_a_page_that_a_browser_can_take() -> None:
 
 def test_links_to_evidence_lead_from_where_the_page_lies() -> None:
     near = Reading(page(SOURCES["incident"]()))
-    far = Reading(page(SOURCES["incident"](), base="runs/one%20run/"))
+    far = Reading(page(SOURCES["incident"](), base="runs/one run/"))
     folder = SOURCES["incident"]().trials[0].trial.folder
     assert f"{folder}/engine.log" in [one["href"] for one in near.named("a")]
     assert f"runs/one%20run/{folder}/engine.log" in [one["href"] for one in far.named("a")]

@@ -23,7 +23,7 @@ _LINE_WIDTH = 2000
 def page(source: ReportSource, language: Language = "en", base: str = "") -> str:
     """The whole page. It depends on nothing but its arguments: the same run gives the same bytes.
 
-    `base` is put in front of links to the evidence, which are relative to the run's folder: empty where the page is
+    `base` is the path that leads from the page's folder to the run's, with a slash at its end: empty where the page is
     written into that folder. All texts of the run are taken to be redacted; nothing in them becomes markup.
     """
     labels = Labels(language)

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
-from culpa.model import Incident, Signature, Trial
+from culpa.model import Incident, Outcome, Signature, Trial
 from culpa.report import clean, incident_words, words
 from culpa.report.excerpts import LogExcerpt
 from culpa.report.html.conclusion import changed_levels, plain_words
@@ -16,18 +16,22 @@ from culpa.report.source import ReportSource, TrialSource
 
 #: Requests that the page shows of a trial that matters, of another one, and of all trials together.
 _KEY_EXCHANGES, _OTHER_EXCHANGES, _ALL_EXCHANGES = 40, 12, 4000
+#: In a longer run the logs of trials that passed are only linked.
+_MOST_WITH_LOGS = 300
 
 
 def trial_views(source: ReportSource, labels: Labels, base: str) -> list[dict[str, Any]]:
     """What the template shows of each trial."""
     key = _key_trials(source)
     share = min(_OTHER_EXCHANGES, _ALL_EXCHANGES // max(1, len(source.trials)))
-    return [
-        _view(
-            source, one, labels, base, _KEY_EXCHANGES if one.trial.id in key else share, one.trial.id in key
-        )
-        for one in source.trials
-    ]
+    few = len(source.trials) <= _MOST_WITH_LOGS
+    views = []
+    for one in source.trials:
+        matters = one.trial.id in key
+        with_logs = few or matters or one.trial.outcome is not Outcome.PASS
+        most = _KEY_EXCHANGES if matters else share
+        views.append(_view(source, one, labels, base, most, key=matters, with_logs=with_logs))
+    return views
 
 
 def _key_trials(source: ReportSource) -> set[int]:
@@ -40,7 +44,14 @@ def _key_trials(source: ReportSource) -> set[int]:
 
 
 def _view(
-    source: ReportSource, one: TrialSource, labels: Labels, base: str, exchanges: int, key: bool
+    source: ReportSource,
+    one: TrialSource,
+    labels: Labels,
+    base: str,
+    exchanges: int,
+    *,
+    key: bool,
+    with_logs: bool,
 ) -> dict[str, Any]:
     trial = one.trial
     return {
@@ -57,7 +68,7 @@ def _view(
         "exchanges": [_exchange(found) for probe in one.probes for found in probe.exchanges][:exchanges],
         "effective": sorted((name, clean.value(name, value)) for name, value in trial.effective),
         "diagnosis": _diagnosis(one.incident, labels),
-        "logs": [_log(log, labels) for log in one.logs if log.lines],
+        "logs": [_log(log, labels) for log in one.logs if log.lines] if with_logs else [],
         "engine_of": one.log_of,
         "files": _files(one, base),
     }
@@ -142,13 +153,13 @@ def _files(one: TrialSource, base: str) -> list[tuple[str, str]]:
     if not folder:
         return []
     return [
-        (f"{folder}/", f"{base}{_address(folder)}/"),
-        *((log.name.rpartition("/")[2], base + _address(log.name)) for log in one.logs),
+        (f"{folder}/", f"{_address(base)}{_address(folder)}/"),
+        *((log.name.rpartition("/")[2], _address(base) + _address(log.name)) for log in one.logs),
     ]
 
 
 def _address(path: str) -> str:
-    """A path below the run's folder as a relative address: no scheme, no host."""
+    """A relative path as an address: no scheme, no host."""
     return quote(path.lstrip("/"), errors="replace")
 
 

@@ -51,6 +51,15 @@ class Tensor:
     def detach(self) -> "Tensor":
         return self
 
+    is_cuda = False
+
+    def clone(self) -> "Tensor":
+        return Tensor(self.array.copy())
+
+    def copy_(self, other: "Tensor", non_blocking: bool) -> None:
+        assert non_blocking
+        self.array[...] = other.array
+
     def is_contiguous(self) -> bool:
         return bool(self.array.flags["C_CONTIGUOUS"])
 

@@ -174,6 +174,11 @@ class Run:
     journal: Journal
     record: Record
 
+    @property
+    def suite(self) -> Suite:
+        """What is asked of its launch."""
+        return Suite(self.setup.options)
+
 
 def new_run(setup: Setup, out: Path | None) -> Run:
     """Make the folder of a new run. Raises BadRunFolder."""
@@ -264,7 +269,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
         observer.trial_progress(TrialProgress(number, phase, seconds, detail))
 
-    kernel_log = _kernel_log_file(run)
+    kernel_log = kernel_log_file(run)
     keep_environment(run.folder, setup.launch, setup.machine)
     keep_layout(run.folder, setup.adapter, setup.launch)
     runner = TrialRunner(
@@ -283,7 +288,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         adapter=setup.adapter,
         reading=setup.reading,
         options=options,
-        suite=Suite(options),
+        suite=run.suite,
         runner=runner,
         record=record,
         observer=observer,
@@ -317,7 +322,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     return experiment
 
 
-def _kernel_log_file(run: Run) -> Path | None:
+def kernel_log_file(run: Run) -> Path | None:
     """A file in place of this machine's own kernel log: the user's, or the engine's."""
     given = run.setup.options.kernel_log
     return Path(given).resolve() if given is not None else run.setup.adapter.kernel_log(run.folder / SCRATCH)
@@ -364,6 +369,7 @@ __all__ = [
     "Run",
     "Setup",
     "execute",
+    "kernel_log_file",
     "new_run",
     "plan_of",
     "resumed_run",

@@ -16,6 +16,7 @@ from culpa.cli.env import env
 from culpa.cli.errors import complain
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
+from culpa.cli.minimize import minimize
 from culpa.cli.report import report
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
@@ -38,6 +39,7 @@ app = typer.Typer(
 # The list of verbs has room for one line each.
 app.command(short_help="Find the settings that a failure of an engine needs, by trials.")(isolate)
 app.command(short_help="Isolate a known fault of the reference engine: no GPU, no download.")(demo)
+app.command(short_help="The smallest command and requests that still fail, as files to run.")(minimize)
 app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)
 app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
 app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)

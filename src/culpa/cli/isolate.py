@@ -116,6 +116,9 @@ def isolate(
     thresholds: Annotated[
         bool, typer.Option(help="Search the boundary of numeric factors once they are found to matter.")
     ] = True,
+    minimize: Annotated[
+        bool, typer.Option("--minimize", help="Make the isolated failure smaller afterwards: culpa minimize.")
+    ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run.", show_default="culpa-runs/<time>")
     ] = None,
@@ -176,7 +179,7 @@ def isolate(
             run = resumed_run(resume, changes)
             if dry_run:
                 return _print_plan(run.setup, as_json)
-            return _carry_out(run, as_json, quiet)
+            return _carry_out(run, as_json, quiet, minimize)
         setup = set_up(
             Asked(
                 tuple(command or ()),
@@ -189,13 +192,20 @@ def isolate(
         )
         if dry_run:
             return _print_plan(setup, as_json)
-        return _carry_out(new_run(setup, out), as_json, quiet)
+        return _carry_out(new_run(setup, out), as_json, quiet, minimize)
 
 
-def _carry_out(run: "Run", as_json: bool, quiet: bool) -> int:
+def _carry_out(run: "Run", as_json: bool, quiet: bool, minimize: bool) -> int:
     experiment = run_and_report(run, as_json=as_json, quiet=quiet)
     if experiment.interrupted:
         return 130
+    if minimize and experiment.conclusion.findings:
+        from culpa.cli.minimize import carry_out
+        from culpa.minimize import MinimizeOptions
+
+        run.journal.release()
+        # Standard output holds one result: with --json that of the isolation, and this one lies in the folder.
+        return carry_out(run.folder, MinimizeOptions(), as_json=False, quiet=quiet, printed=not as_json)
     return 0 if experiment.conclusion.outcome == "no_failure" else 1
 
 
@@ -237,7 +247,7 @@ def _option_of(name: str) -> str:
 
 
 def _refuse_changes(given: frozenset[str], command: bool) -> None:
-    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run"}
+    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run", "minimize"}
     refused = sorted(given - allowed - {"command"})
     if command:
         raise typer.BadParameter("--resume takes the command from the run: leave it out")

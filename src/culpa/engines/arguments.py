@@ -7,6 +7,11 @@ from dataclasses import dataclass
 _NUMBER = re.compile(r"-\d+(\.\d+)?|-\.\d+")
 
 
+def looks_like_number(word: str) -> bool:
+    """Whether a word that begins with a dash is a negative number and no flag."""
+    return _NUMBER.fullmatch(word) is not None
+
+
 @dataclass(frozen=True, slots=True)
 class Grammar:
     """How an engine's command line is read.
@@ -72,7 +77,7 @@ def mentions(
                 found.append(Mention(index, argv[index].split("=", 1)[0], glued, glued=True))
             else:
                 value = argv[index + 1] if index + 1 < len(argv) else None
-                if optional and value is not None and value.startswith("-") and not _NUMBER.fullmatch(value):
+                if optional and value is not None and value.startswith("-") and not looks_like_number(value):
                     value = None
                 found.append(Mention(index, argv[index], value))
                 step = found[-1].words

@@ -49,23 +49,25 @@ class GenericAdapter(CatalogueAdapter):
 
     def prepare(self, launch: Launch, port: int, scratch: Path) -> Prepared:
         """The launch on that port, on 127.0.0.1 where the file says how, with the file's instrumentation."""
+        launch = self.on_port(launch, str(port))
+        engine = self.catalogue.engine
+        for switch in engine.instrumentation:
+            launch = self.with_switch(launch, switch)
+        return Prepared(launch, f"http://127.0.0.1:{port}", engine.health)
+
+    def on_port(self, launch: Launch, port: str) -> Launch:
+        """The port where the file says or where `{port}` stands, and 127.0.0.1 where the file says how."""
         engine = self.catalogue.engine
         place = self._port_place(launch)
         if place is None:
             launch = Launch(
-                argv=tuple(word.replace(PLACEHOLDER, str(port)) for word in launch.argv),
-                env=tuple(
-                    (name, value and value.replace(PLACEHOLDER, str(port))) for name, value in launch.env
-                ),
+                argv=tuple(word.replace(PLACEHOLDER, port) for word in launch.argv),
+                env=tuple((name, value and value.replace(PLACEHOLDER, port)) for name, value in launch.env),
                 cwd=launch.cwd,
             )
         else:
-            launch = self.set_place(place, launch, str(port))
-        if engine.host is not None:
-            launch = self.set_place(engine.host, launch, "127.0.0.1")
-        for switch in engine.instrumentation:
-            launch = self.with_switch(launch, switch)
-        return Prepared(launch, f"http://127.0.0.1:{port}", engine.health)
+            launch = self.set_place(place, launch, port)
+        return launch if engine.host is None else self.set_place(engine.host, launch, "127.0.0.1")
 
     def _port_place(self, launch: Launch) -> PortPlace | None:
         """Where the port goes; None means that the placeholder does."""

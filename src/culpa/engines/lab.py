@@ -59,11 +59,8 @@ class LabAdapter(CatalogueAdapter):
     def prepare(self, launch: Launch, port: int, scratch: Path) -> Prepared:
         """On 127.0.0.1:port, with the messages of its devices in a file of the run."""
         engine = self.catalogue.engine
-        assert engine.port is not None
-        assert engine.host is not None
         launch = with_sibling(launch, self._program(launch), self.surrounding)
-        launch = self.set_place(engine.port, launch, str(port))
-        launch = self.set_place(engine.host, launch, "127.0.0.1")
+        launch = self.on_port(launch, str(port))
         for switch in engine.instrumentation:
             launch = self.with_switch(launch, switch)
         log = str(self.kernel_log(scratch))

@@ -34,6 +34,7 @@ from culpa.engines.vllm_layout import LayoutInput
 from culpa.engines.vllm_machine import cpu_flags, memory_share, visible_gpus
 from culpa.engines.vllm_model import ModelFacts, find_model_folder, is_hub_name, read_model
 from culpa.engines.vllm_setting import Setting
+from culpa.engines.vllm_smaller import PARTITION, smaller_options
 from culpa.engines.vllm_tailor import tailored
 from culpa.model import Configuration, Launch
 
@@ -168,9 +169,7 @@ class VllmAdapter(CatalogueAdapter):
     def prepare(self, launch: Launch, port: int, scratch: Path) -> Prepared:
         """The launch on 127.0.0.1:port, its compile cache in the scratch folder, without usage statistics."""
         engine = self.catalogue.engine
-        assert engine.port is not None
-        assert engine.host is not None
-        launch = self.set_place(engine.host, self.set_place(engine.port, launch, str(port)), "127.0.0.1")
+        launch = self.on_port(launch, str(port))
         for switch in engine.instrumentation:
             if self._setting.installation.has(switch):
                 launch = self.with_switch(launch, switch)
@@ -178,6 +177,16 @@ class VllmAdapter(CatalogueAdapter):
         keys = self._flag_values(launch, "--api-key")
         key = keys[-1] if keys else self.context(launch).variable(launch, "VLLM_API_KEY")
         return Prepared(launch, f"http://127.0.0.1:{port}", engine.health, key)
+
+    def smaller_models(self, launch: Launch) -> tuple[tuple[str, Launch], ...]:
+        """Fewer layers and random weights."""
+        start, stages = (
+            self.start_of_arguments(launch),
+            self.levels(launch).get("pipeline_parallel_size", "1"),
+        )
+        partitioned = self.context(launch).variable(launch, PARTITION) is not None
+        options = smaller_options(self._setting.model, int(stages) if stages.isdigit() else 1, partitioned)
+        return tuple((text, launch.with_argv(appended(launch.argv, start, words))) for text, words in options)
 
     def wanted_port(self, launch: Launch) -> int | None:
         """The port that the launch or its configuration file fixes."""

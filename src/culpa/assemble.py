@@ -12,6 +12,7 @@ import culpa
 from culpa.engines.base import EngineAdapter, Reading
 from culpa.experiment import Ending
 from culpa.host import Machine
+from culpa.locate import located
 from culpa.model import (
     Arm,
     Configuration,
@@ -31,6 +32,7 @@ from culpa.model import (
 from culpa.model.experiment import Commands, Experiment, OtherFailure, RootEvidence
 from culpa.model.options import IsolateOptions
 from culpa.model.redact import redact
+from culpa.model.trial import NO_TEST
 from culpa.placement import gpu_of_rank
 from culpa.record import Record
 from culpa.session import KERNEL, KERNEL_LOG
@@ -67,6 +69,7 @@ def assemble(
 ) -> Experiment:
     """Build the value. Reads the evidence folder for the excerpt around the root event, nothing else."""
     trials = record.ordered()
+    conclusion, guarded = located(ending.conclusion, trials, ending.factors, folder)
     failed, tried = record.count_outcomes(record.baselines())
     suspects = all_suspect(ending.factors)
     hunted = record.hunted.signature if record.hunted else None
@@ -78,7 +81,7 @@ def assemble(
         engine=adapter.name,
         engine_version=_engine_version(trials),
         launch=launch,
-        conclusion=ending.conclusion,
+        conclusion=conclusion,
         baseline=Count(failed, tried),
         factors=ending.factors,
         left_out=reading.left_out,
@@ -97,6 +100,7 @@ def assemble(
         interrupted=interrupted,
         folder=str(folder),
         layout=reading.layout,
+        guarded=guarded,
     )
 
 
@@ -241,7 +245,7 @@ def _commands(
     passing = [
         trial
         for trial in trials
-        if trial.outcome is Outcome.PASS and trial.purpose not in ("baseline", "reference")
+        if trial.outcome is Outcome.PASS and trial.purpose not in ("baseline", *NO_TEST)
     ]
     # A configuration that failed even once is no passing one, however often it passed.
     failed_configurations = {full[trial.id] for trial in failing}
@@ -311,7 +315,8 @@ def _options_text(options: IsolateOptions, factors_file: str | None) -> tuple[tu
         ("factors", factors_file),
         ("seed", options.seed),
     )
-    return tuple((name, str(value)) for name, value in shown if value not in (None, ""))
+    switches = () if options.guard is None else (("guard" if options.guard else "no-guard", ""),)
+    return (*((name, str(value)) for name, value in shown if value not in (None, "")), *switches)
 
 
 def arm_text(arm: Arm) -> str:

@@ -20,6 +20,7 @@ from culpa.hunt import (
     relative_costs,
 )
 from culpa.knowledge import learn
+from culpa.locate import to_watch
 from culpa.model import (
     Conclusion,
     Configuration,
@@ -33,6 +34,7 @@ from culpa.model import (
 )
 from culpa.model.observer import Belief, Observer, TrialStarted
 from culpa.model.options import IsolateOptions
+from culpa.model.trial import GUARD
 from culpa.probes import (
     Probe,
     conflict,
@@ -103,7 +105,9 @@ class Isolation:
             if self.record.hunted is None:
                 return self._ending(Conclusion(ExperimentOutcome.NO_FAILURE))
             self._know_the_request()
-            return self._ending(await self._isolate())
+            conclusion = await self._isolate()
+            await self._watch(conclusion)
+            return self._ending(conclusion)
         finally:
             await self._runner.close()
 
@@ -248,6 +252,24 @@ class Isolation:
             if history[-1].trial == self.record.last_id:
                 self.record.note_told(strategy.told(history))
 
+    async def _watch(self, conclusion: Conclusion) -> None:
+        """Once more with the guard in the engine, where it can be had: what fails first, seen from inside."""
+        if not self._runner.can_guard or self._options.guard is False:
+            return
+        for step in to_watch(conclusion, self.record.ordered(), self._factors, self._runner.folder):
+            left = self._budget.trials_left(len(self.record.trials))
+            seconds = self._budget.seconds_left(self.elapsed)
+            if (left is not None and left <= 0) or (seconds is not None and seconds <= 0):
+                self._note("no trial was left for the guard, so where the failure begins is not said")
+                return
+            configuration = step.configuration
+            await self._trial(
+                step,
+                probes=self._probes_for(configuration),
+                claims=self._claims(configuration),
+                purpose=GUARD,
+            )
+
     async def _step(self, step: Proposal) -> None:
         configuration = step.configuration
         result = await self._trial(
@@ -323,6 +345,7 @@ class Isolation:
         claims: Configuration,
         purpose: str | None = None,
     ) -> TrialResult:
+        guarded = purpose == GUARD
         levels = Configuration.of(
             {factor.name: step.configuration[factor.name] for factor in self._reading.factors}
         )
@@ -354,7 +377,8 @@ class Isolation:
                 watch_seconds=hunted.watch_seconds if hunted else 0.0,
                 # Repeating a configuration on the same engine would not be an independent trial.
                 # Nor would a comparison be fair if one engine had the prompts in its cache and the other had not.
-                fresh=step.configuration == self._last or self._hunts_wrong_output,
+                fresh=guarded or step.configuration == self._last or self._hunts_wrong_output,
+                guarded=guarded or bool(self._options.guard),
             )
         )
         self._last = step.configuration

@@ -18,6 +18,7 @@ from culpa.engines.layout_kept import keep_layout
 from culpa.environment import complete_environment, keep_environment
 from culpa.executors import LocalExecutor
 from culpa.experiment import HarnessCannotRun, Isolation
+from culpa.guard import BadGuard, Guard, why_unguarded
 from culpa.host import (
     KernelLog,
     Machine,
@@ -40,7 +41,7 @@ from culpa.record import Record
 from culpa.search import Strategy, threshold_trials
 from culpa.selection import check_names, parse_arms, request_names, select
 from culpa.session import Patience
-from culpa.start import SCRATCH
+from culpa.start import SCRATCH, Instrument
 from culpa.store import BadRunFolder, Journal, create_run, open_run
 from culpa.trial import TrialRunner
 
@@ -113,6 +114,8 @@ def set_up(asked: Asked) -> Setup:
             f"port {port} of the launch is taken by {owner}: stop that process, or leave the port out of the "
             "command and a free one is found"
         )
+    if asked.options.guard and (why := why_unguarded(adapter)):
+        raise BadGuard(f"--guard: {why}")
     options = replace(asked.options, only=only, skip=skip, arms=arms)
     return Setup(asked, launch, adapter, reading, options, machine, port)
 
@@ -282,6 +285,7 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         run_tag=run.tag,
         port=setup.port,
         kernel_log=kernel_log,
+        instrument=_instrument(run),
         on_progress=progressed,
     )
     isolation = Isolation(
@@ -320,6 +324,13 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
         run.journal.append("ended", outcome=ending.conclusion.outcome, elapsed=round(isolation.elapsed, 3))
     observer.finished(experiment)
     return experiment
+
+
+def _instrument(run: Run) -> Instrument | None:
+    """The guard, where the engine can have it and the user did not forbid it."""
+    if run.setup.options.guard is False or why_unguarded(run.setup.adapter):
+        return None
+    return Guard.write(run.folder).into
 
 
 def kernel_log_file(run: Run) -> Path | None:

@@ -12,13 +12,14 @@ from culpa.evidence import WRONG_OUTPUT
 from culpa.hunt import Sizes
 from culpa.model import Configuration, Observation, Outcome, Signature, Trial
 from culpa.model.told import Told
+from culpa.model.trial import NO_TEST
 from culpa.probes import Limits, Reference
 from culpa.store import BadRunFolder, Journal
 
 # Failures of a request on an engine that lives on: time alone does not bring them.
 ANSWERED = WRONG_OUTPUT | {"http_error", "request_rejected", "runaway_answer", "hang"}
 # Trials that serve the measurement and say nothing about the fault.
-NOT_EVIDENCE = frozenset({"reference", "calibration"})
+NOT_EVIDENCE = frozenset({"calibration", *NO_TEST})
 
 
 @dataclass(frozen=True, slots=True)

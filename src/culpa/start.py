@@ -1,6 +1,8 @@
 """Starts an engine where a trial or a verification wants one, or says in one line why that can't be."""
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from culpa.engines.base import EngineAdapter
@@ -9,6 +11,9 @@ from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, w
 from culpa.model import Configuration, Launch
 from culpa.model.redact import redact
 from culpa.session import EngineSession, Patience, Unanswerable
+
+# Puts a measuring device into a launch whose evidence goes to a folder.
+Instrument = Callable[[Launch, Path], Launch]
 
 SCRATCH = "scratch"  # the folder of a run that its engines may use
 
@@ -38,9 +43,12 @@ class Starter:
         self._kernel_log = kernel_log
 
     async def start(
-        self, launch: Launch, levels: Configuration, folder: Path
+        self, launch: Launch, levels: Configuration, folder: Path, instrument: Instrument | None = None
     ) -> EngineSession | Unanswerable:
-        """The launch at these levels as a living engine that is not ready yet; its evidence goes into `folder`."""
+        """The launch at these levels as a living engine that is not ready yet; its evidence goes into `folder`.
+
+        `instrument` adds what measures in the engine's processes, and may write to that folder too.
+        """
         launch = self._adapter.apply(launch, levels)
         visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
         blocked = await wait_until_idle(self._machine, visible)
@@ -53,6 +61,8 @@ class Starter:
         scratch = self._folder / SCRATCH
         scratch.mkdir(exist_ok=True)
         prepared = self._adapter.prepare(launch, port, scratch)
+        if instrument is not None:
+            prepared = replace(prepared, launch=instrument(prepared.launch, folder))
         (folder / "launch.sh").write_text(redact(prepared.launch.command_line()) + "\n", encoding="utf-8")
         kernel = KernelLog(file=self._kernel_log)
         try:

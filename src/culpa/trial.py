@@ -17,7 +17,7 @@ from culpa.model import Configuration, Exposure, Incident, Launch, Outcome, Root
 from culpa.model.redact import printable, redact
 from culpa.probes import Endpoint, Judgement, Limits, Probe, Progress, Reference, ask, judge, overlap
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
-from culpa.start import Starter
+from culpa.start import Instrument, Starter
 
 NO_CLAIMS = Configuration(())
 # How long a failed engine is given to end by itself before it is killed; it has failed already.
@@ -41,7 +41,7 @@ class TrialRequest:
     `hunted` is the signature that counts as FAIL; None while nothing is hunted yet, then every failure counts.
     `claims` are the levels that the arm changes in the user's launch: the engine must confirm them, or the trial
     is untestable. `watch_seconds` is how long a passing engine must have lived since it was ready. `fresh`
-    forbids to go on with a living engine.
+    forbids to go on with a living engine. `guarded` puts the runner's instrument into the engine.
     """
 
     id: int
@@ -55,6 +55,7 @@ class TrialRequest:
     claims: Configuration = NO_CLAIMS
     watch_seconds: float = 0.0
     fresh: bool = True
+    guarded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +89,10 @@ class TrialRunner:
         run_tag: str,
         port: int | None,
         kernel_log: Path | None = None,
+        instrument: Instrument | None = None,
         on_progress: Callable[[int, str, float, str], None],
     ) -> None:
+        self._instrument = instrument
         self._adapter = adapter
         self._launch = launch
         self._patience = patience
@@ -107,6 +110,16 @@ class TrialRunner:
         self._on_progress = on_progress
         self._session: EngineSession | None = None
         self._usual_seconds: dict[str, float] = {}
+
+    @property
+    def can_guard(self) -> bool:
+        """Whether there is an instrument for guarded trials."""
+        return self._instrument is not None
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run."""
+        return self._folder
 
     @property
     def alive(self) -> Configuration | None:
@@ -176,7 +189,8 @@ class TrialRunner:
             verdict.untestable(f"the machine is not free for a trial: {'; '.join(survivors)}")
             return None
         began = time.monotonic()
-        started = await self._starter.start(self._launch, request.levels, folder)
+        instrument = self._instrument if request.guarded else None
+        started = await self._starter.start(self._launch, request.levels, folder, instrument)
         if isinstance(started, Unanswerable):
             verdict.untestable(started.reason)
             return None

@@ -33,6 +33,7 @@ def bad_input() -> Iterator[None]:
     """Turn every error that a user can mend into one line; anything else is our own fault and stays a crash."""
     from culpa.engines import BadFactors, BadLaunch
     from culpa.experiment import HarnessCannotRun
+    from culpa.guard import BadGuard
     from culpa.minimize import NothingToMinimize
     from culpa.probes import BadRequestFile, BadText
     from culpa.selection import BadSelection
@@ -45,6 +46,7 @@ def bad_input() -> Iterator[None]:
         BadFactors,
         BadFault,
         BadGolden,
+        BadGuard,
         BadLaunch,
         BadRequestFile,
         BadRunFolder,

@@ -137,6 +137,13 @@ def isolate(
         str, typer.Option(metavar="TIME", help="How long a request may keep the engine busy without a token.")
     ] = "10m",
     seed: Annotated[int, typer.Option(metavar="N", help="Seed of prompts and of the search.")] = 0,
+    guard: Annotated[
+        bool | None,
+        typer.Option(
+            help="Check state and cache bindings from inside the engine in every trial, or in none.",
+            show_default="in a last trial of what was isolated, where the engine can have it",
+        ),
+    ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan and stop.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the result as JSON on standard output.")
@@ -171,6 +178,7 @@ def isolate(
             "stall_timeout": seconds("--stall-timeout", stall_timeout),
             "request_timeout": seconds("--request-timeout", request_timeout),
             "seed": seed,
+            "guard": guard,
         }
         if resume is not None:
             given = _given(ctx)

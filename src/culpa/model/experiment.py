@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from culpa.model.diagnosis import Gpu, KnownIssue, XidSeen
 from culpa.model.factor import Factor, LeftOut
 from culpa.model.finding import Conclusion, Count, Member
+from culpa.model.guard import GuardedTrial
 from culpa.model.launch import Arm, Launch
 from culpa.model.layout_finding import LayoutFinding
 from culpa.model.outcome import Exposure, Outcome, RootEvent, Signature
@@ -76,7 +77,7 @@ class Experiment:
     `no_failure` is a sentence of what was tried when no failure showed. `notes` qualify the whole run
     ("answers were compared with the reference configuration"), `limits_reached` name the hard limits that
     ended it. `environment` is a list of (fact, value) pairs, `arms` are those that the user asked for.
-    `layout` is what planning alone says of the launch.
+    `layout` is what planning alone says of the launch, `guarded` what was seen from inside the engine.
     """
 
     culpa_version: str
@@ -105,6 +106,7 @@ class Experiment:
     interrupted: bool = False
     folder: str = ""
     layout: tuple[LayoutFinding, ...] = ()
+    guarded: tuple[GuardedTrial, ...] = ()
 
     def trial(self, number: int | None) -> Trial | None:
         """The trial with this id, or None."""

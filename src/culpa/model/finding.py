@@ -4,6 +4,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Literal
 
+from culpa.model.guard import Located
+
 
 class Level(StrEnum):
     """How strong a conclusion is, weakest first."""
@@ -47,7 +49,7 @@ class Finding:
     `probability` is that of the set being right, given the trials. `sufficient` counts the trials with the
     set suspect and all else safe, `necessary` those with one member made safe on top of that. `conditions`
     are sentences about numeric members: thresholds with their intervals, and relations between two of them
-    that trials confirmed.
+    that trials confirmed. `located` is where it begins, where a guard inside the engine saw that.
     """
 
     members: tuple[Member, ...]
@@ -56,6 +58,7 @@ class Finding:
     sufficient: Count
     necessary: tuple[tuple[str, Count], ...]
     conditions: tuple[str, ...] = ()
+    located: Located | None = None
 
 
 Status = Literal["in", "out", "masking", "untested"]

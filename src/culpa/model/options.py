@@ -13,7 +13,8 @@ class IsolateOptions:
     `max_baselines` the number of these launches, `repeat` the least number of trials of each configuration.
     `probes` names the kinds of request that are asked, all of them if it is empty. `questions` and `records` are
     the user's own probes in their text forms, `request_file` names a file with the user's own failing requests,
-    `kernel_log` one to which the host's kernel messages are appended.
+    `kernel_log` one to which the host's kernel messages are appended. `guard` puts the guard into the engine of every
+    trial (True), of none (False), or of the last one of an isolated configuration (None).
     """
 
     confidence: float = 0.95
@@ -36,3 +37,4 @@ class IsolateOptions:
     stall_timeout: float = 60.0
     request_timeout: float = 600.0
     seed: int = 0
+    guard: bool | None = None

@@ -6,6 +6,11 @@ from typing import Literal
 from culpa.model.factor import Configuration
 from culpa.model.outcome import Exposure, Outcome, RootEvent, Signature
 
+# The purpose of a trial that watches a failing configuration from inside.
+GUARD = "guard"
+# Purposes of trials that test nothing: the measure of the others, and the watched one.
+NO_TEST = frozenset({"reference", GUARD})
+
 
 @dataclass(frozen=True, slots=True)
 class Observation:

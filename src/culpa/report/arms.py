@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from culpa.model import Configuration, Experiment, Outcome, Trial, all_suspect
+from culpa.model.trial import NO_TEST
 from culpa.report import words
 
 MOST_COLUMNS = 6
@@ -102,7 +103,7 @@ def _excludes(trials: Sequence[Trial]) -> str:
     if any(trial.outcome is Outcome.FAIL for trial in trials):
         return ""
     # A reference is the measure of the others and can't fail by it.
-    passed = [trial for trial in trials if trial.outcome is Outcome.PASS and trial.purpose != "reference"]
+    passed = [trial for trial in trials if trial.outcome is Outcome.PASS and trial.purpose not in NO_TEST]
     return words.excluded(passed) if passed else ""
 
 

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from culpa.model import Experiment, Outcome, RequestResult, Trial
+from culpa.model.trial import NO_TEST
 from culpa.report.speed import generation_speed
 from culpa.report.words import listing
 
@@ -73,7 +74,7 @@ def asked_arms(experiment: Experiment) -> AskedArms | None:
 
 def _is(trial: Trial, wanted: dict[str, str]) -> bool:
     """Whether a trial had these levels; a factor that it does not name was as found."""
-    return trial.purpose != "reference" and all(
+    return trial.purpose not in NO_TEST and all(
         trial.configuration[name] == level for name, level in wanted.items() if name in trial.configuration
     )
 

@@ -5,6 +5,8 @@ from collections.abc import Iterable
 from math import isfinite
 from typing import Any
 
+from pydantic import TypeAdapter
+
 from culpa.model import (
     Commands,
     Count,
@@ -16,6 +18,7 @@ from culpa.model import (
     Signature,
     Trial,
 )
+from culpa.model.guard import GuardedTrial, Located
 from culpa.model.redact import redact
 from culpa.redaction import Redacted
 from culpa.report import clean
@@ -25,6 +28,8 @@ from culpa.report.schema import SCHEMA, ExperimentDocument
 from culpa.report.words import NOT_JUDGED, headline
 
 _Json = dict[str, Any]
+_LOCATED = TypeAdapter[Located | None](Located | None)
+_GUARDED = TypeAdapter(tuple[GuardedTrial, ...])
 
 
 def experiment_document(experiment: Experiment) -> ExperimentDocument:
@@ -82,6 +87,7 @@ def _document(experiment: Experiment) -> _Json:
             {"id": found.id, "level": found.level, "text": found.text, "factors": list(found.factors)}
             for found in experiment.layout
         ],
+        "guard": _GUARDED.dump_python(experiment.guarded, mode="json"),
     }
 
 
@@ -163,6 +169,7 @@ def _finding(finding: Finding) -> _Json:
         "sufficient": _count(finding.sufficient),
         "necessary": {name: _count(count) for name, count in finding.necessary},
         "conditions": list(finding.conditions),
+        "located": _LOCATED.dump_python(finding.located, mode="json"),
     }
 
 

@@ -7,9 +7,10 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from culpa.model import Experiment, ExperimentOutcome, Finding, Member, OtherFailure, Outcome, Trial
+from culpa.model.guard import Located
 from culpa.model.redact import REDACTED
 from culpa.redaction import Redacted
-from culpa.report import clean, incident_words, words
+from culpa.report import clean, guard_words, incident_words, words
 from culpa.report.arms import arm_table
 from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
 from culpa.report.markup import Markdown, cell, code, fence, finalize, link, table, text
@@ -70,6 +71,10 @@ def _context(experiment: Experiment) -> dict[str, Any]:
         "root": _root(experiment),
         "arms": _arms(experiment),
         "asked_arms": _asked_arms(experiment),
+        "located": [_located(one.located) for one in findings if one.located is not None],
+        "unlocated": [guard_words.unlocated(one) for one in guard_words.silent(experiment)],
+        "first_matters": guard_words.FIRST_MATTERS,
+        "blind": guard_words.BLIND,
         "exclusions": words.exclusion_sentences(words.passing(experiment)),
         "not_shown": words.NOT_SHOWN,
         "factors": _factors(experiment),
@@ -220,6 +225,25 @@ def _finding_table(finding: Finding) -> Markdown:
         for member in finding.members
     ]
     return table(("tried", "as launched", "safe", "result"), rows)
+
+
+def _located(place: Located) -> dict[str, Any]:
+    """Where a finding begins: rows of facts, the meaning, and candidates with links to where they were read."""
+    violation, meaning = place.violation, place.explanation
+    facts = (
+        ("Kind", code(violation.kind)),
+        ("Where", text(guard_words.where(violation))),
+        ("What", text(guard_words.what(violation))),
+        ("Seen in", text(f"trial {place.trial}")),
+    )
+    return {
+        "facts": facts,
+        "meaning": meaning.meaning,
+        "candidates": [
+            (heading, [(link(one.source, one.id), one.text) for one in found])
+            for heading, found in guard_words.hypotheses(meaning)
+        ],
+    }
 
 
 def _factors(experiment: Experiment) -> Markdown | str:

@@ -60,9 +60,11 @@ def table(header: Sequence[str], rows: Iterable[Sequence[str]], numeric: Sequenc
     return Markdown("\n".join("| " + " | ".join(cells) + " |" for cells in lines))
 
 
-def link(url: str) -> Markdown:
-    """An address that can be followed; anything else as text."""
-    return Markdown(f"<{url}>") if _ADDRESS.match(url) else text(url)
+def link(url: str, name: str = "") -> Markdown:
+    """An address that can be followed, under a name of culpa's own if there is one; anything else as text."""
+    if not _ADDRESS.match(url):
+        return text(name or url)
+    return Markdown(f"[{name}]({url})" if name else f"<{url}>")
 
 
 def finalize(value: object) -> str:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
+from culpa.model.guard import GuardedTrial, Located
 from culpa.report.incident_schema import GpuDocument, KnownIssueDocument
 
 SCHEMA = "culpa.experiment/1"
@@ -60,6 +61,7 @@ class FindingDocument(_Part):
     sufficient: CountDocument
     necessary: dict[str, CountDocument]
     conditions: list[str]
+    located: Located | None = None
 
 
 class OtherFailureDocument(_Part):
@@ -218,6 +220,7 @@ class ExperimentDocument(_Part):
     arms: list[AskedArmDocument]
     layout: list[LayoutFindingDocument]
     redactions: list[RedactionDocument] = []
+    guard: list[GuardedTrial] = Field(default_factory=list)
 
 
 def json_schema() -> dict[str, object]:

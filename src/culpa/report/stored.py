@@ -112,6 +112,7 @@ def stored_experiment(folder: Path, header: Mapping[str, Any], record: Record) -
         layout=tuple(
             LayoutFinding(one.id, one.level, one.text, tuple(one.factors)) for one in document.layout
         ),
+        guarded=tuple(document.guard),
     )
 
 
@@ -159,6 +160,7 @@ def _finding(found: FindingDocument) -> Finding:
         sufficient=_count(found.sufficient),
         necessary=tuple((name, _count(count)) for name, count in found.necessary.items()),
         conditions=tuple(found.conditions),
+        located=found.located,
     )
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from culpa.model import Experiment, ExperimentOutcome, RootEvidence
 from culpa.model.redact import REDACTED
-from culpa.report import clean, incident_words, words
+from culpa.report import clean, guard_words, incident_words, words
 from culpa.report.asked_arms import AskedArm, AskedArms, asked_arms, asked_cells
 from culpa.report.console import print_trimmed
 from culpa.report.speed import speed_sentence
@@ -42,6 +42,7 @@ def print_summary(experiment: Experiment, console: Console, folder: str = "") ->
     if facts.row_count:
         console.print()
         print_trimmed(console, facts)
+    _print_guard(experiment, console)
     _print_asked_arms(experiment, console)
     _print_commands(experiment, console)
     if experiment.commands and REDACTED in clean.block(experiment.commands.failing):
@@ -129,6 +130,34 @@ def _add_surroundings(table: Table, root: RootEvidence) -> None:
     for issue in root.known_issues:
         if issue.match:
             table.add_row("known issue", Text(clean.line(f"{issue.url} {issue.title}", _EVENT_WIDTH)))
+
+
+def _print_guard(experiment: Experiment, console: Console) -> None:
+    """Where it begins, as the guard saw it; or what was checked in vain."""
+    for finding in experiment.conclusion.findings:
+        place = finding.located
+        if place is None:
+            continue
+        table = Table.grid(padding=(0, 2), pad_edge=False)
+        table.add_column(style="bold", no_wrap=True)
+        table.add_column(overflow="fold")
+        violation, meaning = place.violation, place.explanation
+        table.add_row(
+            "located", Text(clean.line(f"{violation.kind}: {guard_words.where(violation)}"), style="red")
+        )
+        table.add_row("", Text(clean.line(guard_words.what(violation), _EVENT_WIDTH)))
+        table.add_row("", Text(clean.line(meaning.meaning)))
+        for heading, found in guard_words.hypotheses(meaning):
+            told = "; ".join(f"{one.id} {one.text}" for one in found)
+            if heading != "speaks for":
+                told = ", ".join(one.id for one in found)
+            table.add_row("", Text(clean.line(f"{heading}: {told}"), style="dim"))
+        console.print()
+        print_trimmed(console, table)
+    for watched in guard_words.silent(experiment):
+        console.print()
+        for sentence in guard_words.unlocated(watched):
+            print_trimmed(console, Text(clean.line(sentence), style="dim"))
 
 
 def _print_asked_arms(experiment: Experiment, console: Console) -> None:

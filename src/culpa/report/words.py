@@ -15,6 +15,7 @@ from culpa.model import (
     Signature,
     Trial,
 )
+from culpa.model.trial import NO_TEST
 from culpa.report.speed import speed_sentence
 from culpa.search.exposure import excluded_rate, rate_interval
 
@@ -229,7 +230,7 @@ def excluded(passes: Sequence[Trial]) -> str:
 def passing(experiment: Experiment) -> list[Trial]:
     """The trials that passed. A reference is the measure of the others and can't fail by it: it does not count."""
     return [
-        trial for trial in experiment.trials if trial.outcome is Outcome.PASS and trial.purpose != "reference"
+        trial for trial in experiment.trials if trial.outcome is Outcome.PASS and trial.purpose not in NO_TEST
     ]
 
 

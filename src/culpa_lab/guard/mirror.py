@@ -162,8 +162,10 @@ class BlockMirror:
             return
         other, owner = writers.setdefault(block, (place, segment))
         if other is not place or owner is not segment:
+            two_groups = owner is segment
+            kind = kinds.BLOCK_OWNED_BY_TWO_GROUPS if two_groups else kinds.BLOCK_OWNED_BY_TWO_REQUESTS
             yield self.wrong(
-                kinds.BLOCK_OWNED_BY_TWO_GROUPS, place, segment, block=block, index=column,
+                kind, place, segment, block=block, index=column,
                 expected=f"group {place.group} of request {segment.request} alone",
                 found=f"also group {other.group} of request {owner.request}", detail="both write it in this step",
             )  # fmt: skip

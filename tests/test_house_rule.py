@@ -12,6 +12,7 @@ ROOMS = (
     "cli",
     "zoo",
     "minimize",
+    "mitigation",
     "isolate",
     "verify",
     "report",

@@ -18,6 +18,7 @@ from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.minimize import minimize
 from culpa.cli.report import report
+from culpa.cli.mitigate import mitigate
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
 from culpa.cli.verify import verify
@@ -44,6 +45,7 @@ app.command(short_help="Ask an engine the whole suite and judge every answer.")(
 app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
 app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)
 app.command(short_help="A stored run as a page, an issue, an advisory; private things out.")(report)
+app.command(short_help="Measure what keeps a run's failure away, and its price.")(mitigate)
 app.command()(runs)
 app.command(short_help="Account for a run, trial by trial: what each was to tell, and told.")(why)
 # Flags of the engine stand among the words.

@@ -35,6 +35,7 @@ def bad_input() -> Iterator[None]:
     from culpa.experiment import HarnessCannotRun
     from culpa.guard import BadGuard
     from culpa.minimize import NothingToMinimize
+    from culpa.mitigation import NothingToMitigate
     from culpa.probes import BadRequestFile, BadText
     from culpa.selection import BadSelection
     from culpa.store import BadRunFolder
@@ -55,6 +56,7 @@ def bad_input() -> Iterator[None]:
         CannotVerify,
         HarnessCannotRun,
         NothingToMinimize,
+        NothingToMitigate,
         Unreachable,
     )
     try:

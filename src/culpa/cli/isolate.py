@@ -118,6 +118,9 @@ def isolate(
     ] = True,
     minimize: Annotated[
         bool, typer.Option("--minimize", help="Make the isolated failure smaller afterwards: culpa minimize.")
+    mitigate: Annotated[
+        bool,
+        typer.Option("--mitigate", help="Afterwards measure what keeps the failure away, and its price."),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run.", show_default="culpa-runs/<time>")
@@ -188,6 +191,7 @@ def isolate(
             if dry_run:
                 return _print_plan(run.setup, as_json)
             return _carry_out(run, as_json, quiet, minimize)
+            return _carry_out(run, as_json, quiet, mitigate)
         setup = set_up(
             Asked(
                 tuple(command or ()),
@@ -214,6 +218,18 @@ def _carry_out(run: "Run", as_json: bool, quiet: bool, minimize: bool) -> int:
         run.journal.release()
         # Standard output holds one result: with --json that of the isolation, and this one lies in the folder.
         return carry_out(run.folder, MinimizeOptions(), as_json=False, quiet=quiet, printed=not as_json)
+        return _carry_out(new_run(setup, out), as_json, quiet, mitigate)
+
+
+def _carry_out(run: "Run", as_json: bool, quiet: bool, mitigate: bool) -> int:
+    experiment = run_and_report(run, as_json=as_json, quiet=quiet)
+    if experiment.interrupted:
+        return 130
+    if mitigate and experiment.conclusion.outcome == "isolated":
+        from culpa.cli.mitigate import measure_afterwards
+
+        if measure_afterwards(run, as_json=as_json, quiet=quiet):
+            return 130
     return 0 if experiment.conclusion.outcome == "no_failure" else 1
 
 
@@ -256,6 +272,7 @@ def _option_of(name: str) -> str:
 
 def _refuse_changes(given: frozenset[str], command: bool) -> None:
     allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run", "minimize"}
+    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run", "mitigate"}
     refused = sorted(given - allowed - {"command"})
     if command:
         raise typer.BadParameter("--resume takes the command from the run: leave it out")

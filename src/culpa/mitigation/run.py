@@ -140,8 +140,9 @@ class _Comparison:
             came = await self._bench.measure(Configuration(()), f"rehearsal-{number}", workload)
             if came.sample is not None:
                 return
+            symptom = came.problem.partition(":")[0]
             self.caveats.append(
-                f"{FAILING} does not survive prompts of about {workload.tokens:,} tokens: {came.problem}"
+                f"{FAILING} does not survive prompts of about {workload.tokens:,} tokens: {symptom}"
             )
         self._survives = False
         self.caveats.append(

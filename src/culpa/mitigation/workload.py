@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import isqrt
 
 from culpa.hunt import MEDIUM_TOKENS, Sizes
 from culpa.model import Configuration, Outcome, Trial
@@ -55,8 +54,8 @@ def workloads(limits: Limits, sizes: Sizes, survived: Sequence[int], seed: int) 
     affordable = sizes.affordable_tokens
     bounds = [most] if most is not None else []
     bounds += [int(affordable * _SHARE / (ALONE + AT_ONCE))] if affordable is not None else []
-    # What one request survives, several may not: a length in between is worth a launch.
-    between = [isqrt(length * MEDIUM_TOKENS) for length in survived if length > 2 * MEDIUM_TOKENS]
+    # What matters may be how many tokens come at once: then all prompts together are as long as one that passed.
+    between = [length // AT_ONCE for length in survived if length > AT_ONCE * MEDIUM_TOKENS]
     lengths = [min([length, *bounds]) for length in (*survived, *between, MEDIUM_TOKENS, 0)]
     for tokens in sorted({max(0, length) for length in lengths}, reverse=True):
         yield _workload(tokens, limits, sizes, seed)

@@ -17,8 +17,8 @@ from culpa.cli.errors import complain
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.minimize import minimize
-from culpa.cli.report import report
 from culpa.cli.mitigate import mitigate
+from culpa.cli.report import report
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
 from culpa.cli.verify import verify

@@ -118,9 +118,10 @@ def isolate(
     ] = True,
     minimize: Annotated[
         bool, typer.Option("--minimize", help="Make the isolated failure smaller afterwards: culpa minimize.")
+    ] = False,
     mitigate: Annotated[
         bool,
-        typer.Option("--mitigate", help="Afterwards measure what keeps the failure away, and its price."),
+        typer.Option("--mitigate", help="Measure what keeps the failure away afterwards: culpa mitigate."),
     ] = False,
     out: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Folder of the run.", show_default="culpa-runs/<time>")
@@ -190,8 +191,7 @@ def isolate(
             run = resumed_run(resume, changes)
             if dry_run:
                 return _print_plan(run.setup, as_json)
-            return _carry_out(run, as_json, quiet, minimize)
-            return _carry_out(run, as_json, quiet, mitigate)
+            return _carry_out(run, as_json, quiet, minimize=minimize, mitigate=mitigate)
         setup = set_up(
             Asked(
                 tuple(command or ()),
@@ -204,13 +204,18 @@ def isolate(
         )
         if dry_run:
             return _print_plan(setup, as_json)
-        return _carry_out(new_run(setup, out), as_json, quiet, minimize)
+        return _carry_out(new_run(setup, out), as_json, quiet, minimize=minimize, mitigate=mitigate)
 
 
-def _carry_out(run: "Run", as_json: bool, quiet: bool, minimize: bool) -> int:
+def _carry_out(run: "Run", as_json: bool, quiet: bool, *, minimize: bool, mitigate: bool) -> int:
     experiment = run_and_report(run, as_json=as_json, quiet=quiet)
     if experiment.interrupted:
         return 130
+    if mitigate and experiment.conclusion.findings:
+        from culpa.cli.mitigate import measure_afterwards
+
+        if measure_afterwards(run, as_json=as_json, quiet=quiet):
+            return 130
     if minimize and experiment.conclusion.findings:
         from culpa.cli.minimize import carry_out
         from culpa.minimize import MinimizeOptions
@@ -218,18 +223,6 @@ def _carry_out(run: "Run", as_json: bool, quiet: bool, minimize: bool) -> int:
         run.journal.release()
         # Standard output holds one result: with --json that of the isolation, and this one lies in the folder.
         return carry_out(run.folder, MinimizeOptions(), as_json=False, quiet=quiet, printed=not as_json)
-        return _carry_out(new_run(setup, out), as_json, quiet, mitigate)
-
-
-def _carry_out(run: "Run", as_json: bool, quiet: bool, mitigate: bool) -> int:
-    experiment = run_and_report(run, as_json=as_json, quiet=quiet)
-    if experiment.interrupted:
-        return 130
-    if mitigate and experiment.conclusion.outcome == "isolated":
-        from culpa.cli.mitigate import measure_afterwards
-
-        if measure_afterwards(run, as_json=as_json, quiet=quiet):
-            return 130
     return 0 if experiment.conclusion.outcome == "no_failure" else 1
 
 
@@ -271,8 +264,8 @@ def _option_of(name: str) -> str:
 
 
 def _refuse_changes(given: frozenset[str], command: bool) -> None:
-    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run", "minimize"}
-    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", "as_json", "quiet", "dry_run", "mitigate"}
+    afterwards = {"as_json", "quiet", "dry_run", "minimize", "mitigate"}
+    allowed = {*(_option_of(name) for name in RESUMABLE), "resume", *afterwards}
     refused = sorted(given - allowed - {"command"})
     if command:
         raise typer.BadParameter("--resume takes the command from the run: leave it out")

@@ -214,3 +214,10 @@ def test_every_word_of_the_page_is_used() -> None:
 def test_chinese_words_keep_the_places_of_the_english_ones() -> None:
     for name, words in _file().text.items():
         assert set(re.findall(r"{\w+}", words.en)) == set(re.findall(r"{\w+}", words.zh)), name
+
+
+def test_sentences_of_culpa_are_chinese_in_the_chinese_page_and_those_of_an_engine_stay() -> None:
+    shown = Reading(page(SOURCES["incident"](), "zh")).shown
+    assert "原启动命令试验 3 次，失败 2 次" in shown
+    assert "The launch as it is failed" not in shown
+    assert "an illegal memory access was encountered" in shown

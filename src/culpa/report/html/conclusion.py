@@ -26,15 +26,15 @@ def conclusion(source: ReportSource, labels: Labels) -> dict[str, Any]:
     failure_seen = experiment.conclusion.outcome is not ExperimentOutcome.NO_FAILURE
     return {
         "commands": _commands(experiment, labels),
-        "findings": _findings(experiment),
-        "remarks": _remarks(experiment),
-        "mitigation": words.mitigation_sentences(experiment),
+        "findings": _findings(experiment, labels),
+        "remarks": _remarks(experiment, labels),
+        "mitigation": [labels.say(one) for one in words.mitigation_sentences(experiment)],
         "tables": attached_tables(source, labels),
         "asked_arms": _asked(experiment, labels),
         "rates": _rates(experiment, labels),
-        "not_excluded": experiment.conclusion.not_excluded,
+        "not_excluded": [labels.say(one) for one in experiment.conclusion.not_excluded],
         "factors": _factors(experiment, labels) if failure_seen else [],
-        "left_out": [(left.name, left.reason) for left in experiment.left_out],
+        "left_out": [(left.name, labels.say(left.reason)) for left in experiment.left_out],
         "others": [
             {
                 "signature": failure.signature.describe(),
@@ -42,7 +42,7 @@ def conclusion(source: ReportSource, labels: Labels) -> dict[str, Any]:
                 if failure.levels
                 else "",
                 "trials": failure.trials,
-                "note": failure.note,
+                "note": labels.say(failure.note),
             }
             for failure in experiment.other_failures
         ],
@@ -99,22 +99,22 @@ def _named(trial: Trial | None, labels: Labels) -> str:
     return f"{labels('trial')} {trial.id} · {trial.arm or trial.purpose}" if trial is not None else ""
 
 
-def _findings(experiment: Experiment) -> list[dict[str, Any]]:
+def _findings(experiment: Experiment, labels: Labels) -> list[dict[str, Any]]:
     found = experiment.conclusion.findings
     return [
         {
-            "claim": words.claim(finding, alone=len(found) == 1),
-            "support": words.support(finding),
+            "claim": labels.claim(finding, alone=len(found) == 1),
+            "support": labels.support(finding),
             "level": finding.level.value,
-            "meaning": words.LEVEL_MEANING[finding.level],
+            "meaning": labels.meaning(finding.level),
         }
         for finding in found
     ]
 
 
-def _remarks(experiment: Experiment) -> list[str]:
+def _remarks(experiment: Experiment, labels: Labels) -> list[str]:
     outcome = experiment.conclusion.outcome
-    sentences = [] if experiment.conclusion.findings else [words.headline(experiment)]
+    sentences = [] if experiment.conclusion.findings else [labels.headline(experiment)]
     sentences.append(words.baseline_sentence(experiment))
     if outcome is ExperimentOutcome.NO_FAILURE:
         sentences += [experiment.no_failure] if experiment.no_failure else []
@@ -122,7 +122,7 @@ def _remarks(experiment: Experiment) -> list[str]:
     sentences += [f"A limit ended the search: {limit}" for limit in experiment.limits_reached]
     if experiment.interrupted:
         sentences.append("The run was interrupted. This is what was known by then.")
-    return [*sentences, *experiment.notes]
+    return [labels.say(one) for one in (*sentences, *experiment.notes)]
 
 
 def _asked(experiment: Experiment, labels: Labels) -> dict[str, Any] | None:
@@ -184,7 +184,7 @@ def _factors(experiment: Experiment, labels: Labels) -> list[dict[str, Any]]:
             "safe": clean.value(row.factor.name, row.factor.safe[0]) or labels("unset"),
             "status": labels(f"status_{row.status}"),
             "needed": row.needed,
-            "reason": reasons.get(row.factor.name, words.NOT_JUDGED),
+            "reason": labels.say(reasons.get(row.factor.name, words.NOT_JUDGED)),
         }
         for row in rows(experiment)
     ]

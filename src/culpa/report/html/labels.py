@@ -1,5 +1,6 @@
 """The words of the page in English and Chinese."""
 
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -8,7 +9,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from culpa.model import Experiment, Finding, Level, Signature
+from culpa.report import chinese, words
+
 Language = Literal["en", "zh"]
+_ABBREVIATIONS = ("CUDA", "NCCL", "NaN", "OOM", "KV", "GPU", "ECC", "GSP", "HTTP", "cuBLAS")
 
 
 class _Words(BaseModel):
@@ -41,8 +46,46 @@ class Labels:
 
     def purpose(self, name: str) -> str:
         """What a trial was run for; one that the file does not have stands for itself."""
-        words = _file().purpose.get(name)
-        return self._said(words) if words is not None else name.replace("_", " ")
+        entry = _file().purpose.get(name)
+        return self._said(entry) if entry is not None else name.replace("_", " ")
 
-    def _said(self, words: _Words) -> str:
-        return words.zh if self.language == "zh" else words.en
+    def say(self, sentence: str) -> str:
+        """A sentence of culpa's own in the language; what an engine wrote, and what has no translation, stays."""
+        if self.language == "en":
+            return sentence
+        if sentence.endswith("."):
+            found = chinese.known(sentence.removesuffix("."))
+            if found is not None:
+                return f"{found}。"
+        return chinese.known(sentence) or sentence
+
+    def claim(self, finding: Finding, *, alone: bool) -> str:
+        """What was shown of a set of factors."""
+        return chinese.claim(finding, alone) if self.language == "zh" else words.claim(finding, alone)
+
+    def support(self, finding: Finding) -> list[str]:
+        """The counts behind a claim."""
+        return chinese.support(finding) if self.language == "zh" else words.support(finding)
+
+    def meaning(self, level: Level) -> str:
+        """What a level of a claim says."""
+        return chinese.LEVEL_MEANING[level] if self.language == "zh" else words.LEVEL_MEANING[level]
+
+    def headline(self, experiment: Experiment) -> str:
+        """The conclusion in one line."""
+        findings = experiment.conclusion.findings
+        if findings:
+            return self.claim(findings[0], alone=len(findings) == 1)
+        return self.say(words.headline(experiment))
+
+    def symptom(self, signature: Signature) -> str:
+        """The class of a failure, with the capitals of its abbreviations."""
+        if self.language == "zh":
+            return chinese.symptom(signature.symptom)
+        text = words.symptom(signature)
+        for name in _ABBREVIATIONS:
+            text = re.sub(rf"\b{name}\b", name, text, flags=re.IGNORECASE)
+        return text[:1].upper() + text[1:]
+
+    def _said(self, entry: _Words) -> str:
+        return entry.zh if self.language == "zh" else entry.en

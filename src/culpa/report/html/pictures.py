@@ -138,7 +138,7 @@ def _excerpt(experiment: Experiment, labels: Labels) -> dict[str, Any] | None:
     if root.async_stack:
         notes.append(labels("async"))
     if root.cascade:
-        notes.append(words.sentence(root.cascade))
+        notes.append(labels.say(words.sentence(root.cascade)))
     if root.gpu:
         notes.append(f"GPU {incident_words.gpu(root.gpu)}")
     notes += [f"Xid {told}" for told, _ in incident_words.xids(root.xids)]

@@ -11,7 +11,7 @@ def summary(experiment: Experiment, labels: Labels) -> dict[str, Any]:
     """What the head of the page shows."""
     return {
         "title": _title(experiment, labels),
-        "headline": words.headline(experiment),
+        "headline": labels.headline(experiment),
         "formula": [
             [
                 {
@@ -30,9 +30,7 @@ def summary(experiment: Experiment, labels: Labels) -> dict[str, Any]:
 def _title(experiment: Experiment, labels: Labels) -> str:
     if experiment.hunted is None:
         return labels("no_failure_seen")
-    symptom = words.symptom(experiment.hunted)
-    symptom = symptom.replace("cuda", "CUDA").replace("nccl", "NCCL").replace("nan ", "NaN ")
-    symptom = symptom[:1].upper() + symptom[1:]
+    symptom = labels.symptom(experiment.hunted)
     place = words.place(experiment.hunted) if experiment.hunted.process else ""
     return labels("failure_in", symptom=symptom, place=place) if place else symptom
 

@@ -85,7 +85,7 @@ def _facts(source: ReportSource, one: TrialSource, labels: Labels) -> list[tuple
     ready, verdict = trial.start_seconds, trial.verdict_delay_seconds
     facts = [
         ("run_for", labels.purpose(trial.purpose)),
-        ("reason", one.why),
+        ("reason", labels.say(one.why)),
         ("changed", changed_levels(source.experiment, trial) or labels("as_launched")),
         ("what_failed", words.why(trial)),
         ("first_to_fail", words.place(trial.signature)),

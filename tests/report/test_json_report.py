@@ -10,6 +10,7 @@ import pytest
 from tests.report.cases import CASES, incident, isolated, no_failure
 
 import culpa.report
+from culpa.model import Outcome
 from culpa.report.json_report import experiment_json
 from culpa.report.schema import ExperimentDocument, json_schema
 
@@ -113,3 +114,25 @@ def test_text_is_plain_ascii_whatever_a_log_holds() -> None:
     base = isolated()
     hostile = replace(base, notes=("\x1b[31m\x9b2J\u202e\ud800 \u4f60\u597d",))
     assert experiment_json(hostile).isascii()
+
+
+def test_every_arm_that_passed_says_what_it_ran_and_which_rates_that_excludes() -> None:
+    experiment = isolated()
+    document = json.loads(experiment_json(experiment))
+    trials = {trial["id"]: trial for trial in document["trials"]}
+    failed = [trial["levels"] for trial in document["trials"] if trial["outcome"] == "fail"]
+    assert document["passing_arms"]
+    for arm in document["passing_arms"]:
+        own = [trials[number] for number in arm["trials"]]
+        assert {trial["outcome"] for trial in own} == {"pass"}
+        assert arm["levels"] not in failed
+        assert arm["requests"] == sum(trial["requests"] for trial in own)
+        assert arm["excluded_launch_rate_95"] == pytest.approx(1 - 0.05 ** (1 / len(own)), abs=1e-6)
+        assert arm["excluded_request_rate_95"] == pytest.approx(1 - 0.05 ** (1 / arm["requests"]), abs=1e-6)
+
+
+def test_an_arm_that_failed_once_excludes_nothing() -> None:
+    experiment = isolated()
+    again = [replace(trial, id=trial.id + 100, outcome=Outcome.FAIL) for trial in experiment.trials]
+    document = json.loads(experiment_json(replace(experiment, trials=(*experiment.trials, *again))))
+    assert document["passing_arms"] == []

@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from culpa.model import Configuration, Experiment, Outcome, Trial, all_suspect
-from culpa.model.trial import NO_TEST
 from culpa.report import words
+from culpa.report.passing_arms import passes_of
 
 MOST_COLUMNS = 6
 
@@ -100,10 +100,7 @@ def _row(
 
 
 def _excludes(trials: Sequence[Trial]) -> str:
-    if any(trial.outcome is Outcome.FAIL for trial in trials):
-        return ""
-    # A reference is the measure of the others and can't fail by it.
-    passed = [trial for trial in trials if trial.outcome is Outcome.PASS and trial.purpose not in NO_TEST]
+    passed = passes_of(list(trials))
     return words.excluded(passed) if passed else ""
 
 

@@ -24,6 +24,7 @@ from culpa.redaction import Redacted
 from culpa.report import clean
 from culpa.report.asked_arms import asked_arms
 from culpa.report.incident_json import gpu_json, issue_json
+from culpa.report.passing_arms import PassingArm, passing_arms
 from culpa.report.schema import SCHEMA, ExperimentDocument
 from culpa.report.words import NOT_JUDGED, headline
 
@@ -83,6 +84,7 @@ def _document(experiment: Experiment) -> _Json:
         "options": [{"name": name, "value": clean.value(name, value)} for name, value in experiment.options],
         "environment": _values(experiment.environment),
         "arms": _asked_arms(experiment),
+        "passing_arms": [_passing(arm) for arm in passing_arms(experiment)],
         "layout": [
             {"id": found.id, "level": found.level, "text": found.text, "factors": list(found.factors)}
             for found in experiment.layout
@@ -221,6 +223,21 @@ def _asked_arms(experiment: Experiment) -> list[_Json]:
         }
         for row in asked.rows
     ]
+
+
+def _passing(arm: PassingArm) -> _Json:
+    return {
+        "arm": arm.arm,
+        "levels": _values(arm.configuration.levels),
+        "passes": arm.passes,
+        "requests": arm.requests,
+        "tokens": arm.tokens,
+        "seconds": _number(arm.seconds),
+        "concurrency": arm.concurrency,
+        "excluded_launch_rate_95": _number(arm.excluded_launch_rate),
+        "excluded_request_rate_95": _number(arm.excluded_request_rate),
+        "trials": list(arm.trials),
+    }
 
 
 def _commands(commands: Commands | None) -> _Json:

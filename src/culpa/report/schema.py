@@ -108,6 +108,24 @@ class AskedArmDocument(_Part):
     trials: list[int]
 
 
+class PassingArmDocument(_Part):
+    """A configuration that never failed, what it ran through, and the failure rates that excludes at 95%.
+
+    The rates are shares of launches and of requests; the latter is null where nothing was asked.
+    """
+
+    arm: str
+    levels: dict[str, str]
+    passes: int
+    requests: int
+    tokens: int
+    seconds: FiniteFloat | None
+    concurrency: int
+    excluded_launch_rate_95: FiniteFloat
+    excluded_request_rate_95: FiniteFloat | None
+    trials: list[int]
+
+
 class CommandsDocument(_Part):
     """The two launches that straddle the fault, null where there is none."""
 
@@ -218,6 +236,7 @@ class ExperimentDocument(_Part):
     options: list[OptionDocument]
     environment: dict[str, str]
     arms: list[AskedArmDocument]
+    passing_arms: list[PassingArmDocument] = []  # results of earlier releases have none
     layout: list[LayoutFindingDocument]
     redactions: list[RedactionDocument] = []
     guard: list[GuardedTrial] = Field(default_factory=list)

@@ -3,12 +3,13 @@
 `eager && pp>1 || !prefix_caching`: `&&`, `||`, `!`, parentheses, comparisons (`<`, `<=`, `>`, `>=`, `==`,
 `!=`) of a factor with a level or with another factor. A name alone is true where the factor is at its suspect
 level (if no suspect levels are given: where its level is none of "", "0", "off", "false", "no", "none").
-Comparisons are numeric where both sides read as integers, else textual; order comparisons need integers.
+Comparisons are numeric where both sides read as numbers, else textual; order comparisons need numbers.
 """
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 
 Levels = Mapping[str, str]
 Truth = Callable[[Levels], bool]
@@ -111,8 +112,8 @@ class _Parser:
 
 
 def _compare(operator: str, left: str, right: str) -> bool:
-    if re.fullmatch(r"-?\d+", left) and re.fullmatch(r"-?\d+", right):
-        number, other = int(left), int(right)
+    if re.fullmatch(r"-?\d+(\.\d+)?", left) and re.fullmatch(r"-?\d+(\.\d+)?", right):
+        number, other = Decimal(left), Decimal(right)
         if operator in ("==", "!="):
             return (number == other) is (operator == "==")
         return {
@@ -122,5 +123,5 @@ def _compare(operator: str, left: str, right: str) -> bool:
             ">=": number >= other,
         }[operator]
     if operator not in ("==", "!="):
-        raise BadExpression(f"{left!r} {operator} {right!r} needs integers")
+        raise BadExpression(f"{left!r} {operator} {right!r} needs numbers")
     return (left == right) is (operator == "==")

@@ -158,7 +158,7 @@ def _part(
         factor = factors[found]
         if not equals:
             return factor, factor.safe[0]
-        if level in (factor.suspect, *factor.safe) or (factor.numeric and level.isdecimal()):
+        if level in (factor.suspect, *factor.safe, *factor.order) or _between(factor, level):
             return factor, level
         choice = ", ".join((*factor.safe, factor.suspect))
         raise BadSelection(f"--arm {whole}: {found} has no level {level!r} here (it has {choice})")
@@ -176,6 +176,14 @@ def _part(
         *(level for factor in reading.factors for level in factor.safe if not level.isdecimal()),
     ]
     raise BadSelection(f"--arm {whole}: {_unknown(name, named)}")
+
+
+def _between(factor: Factor, level: str) -> bool:
+    """Whether it is a number that the factor may take although it names no such level."""
+    try:
+        return factor.numeric and level.replace(".", "", 1).isdecimal() and factor.steps(level) >= 0
+    except ValueError:
+        return False
 
 
 def _unknown(name: str, known: Sequence[str]) -> str:

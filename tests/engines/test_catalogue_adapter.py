@@ -63,6 +63,21 @@ safe = ["2048"]
 capped_by = "ctx"
 effective = { pattern = 'n_batch = (\\d+)' }
 [[factor]]
+name = "share"
+flag = "--share"
+numeric = true
+decimals = 2
+maximum = 100
+default = "0.5"
+safe = ["0.5"]
+effective = { pattern = 'share (\\S+)' }
+[[factor]]
+name = "effort"
+flag = "--effort"
+order = ["low", "mid", "high"]
+default = "low"
+safe = ["low"]
+[[factor]]
 name = "backend"
 flag = "--backend"
 safe = ["triton"]
@@ -119,6 +134,29 @@ def test_an_instrument_is_marked() -> None:
 def test_a_number_whose_level_is_a_word_has_no_values_in_between() -> None:
     factors = {factor.name: factor for factor in TOY.read(launch("sh --port 1 -c x"), NO_GPU).factors}
     assert not factors["ctx"].numeric
+
+
+def test_a_decimal_has_values_in_between_up_to_its_maximum() -> None:
+    read = TOY.read(launch("sh --port 1 --share 0.90"), NO_GPU)
+    (factor,) = [factor for factor in read.factors if factor.name == "share"]
+    assert (factor.numeric, factor.steps("0.90"), factor.level(85), factor.ends) == (
+        True,
+        90,
+        "0.85",
+        (1, 100),
+    )
+
+
+def test_a_decimal_is_confirmed_however_the_engine_writes_it() -> None:
+    asked = Configuration.of({"share": "0.85"})
+    assert not TOY.mismatches(asked, {"share": "0.850"})
+    assert TOY.mismatches(asked, {"share": "0.9"})
+
+
+@pytest.mark.parametrize(("level", "ordered"), [("high", True), ("extreme", False)])
+def test_named_levels_have_an_order_where_all_of_them_are_in_it(level: str, ordered: bool) -> None:
+    factors = TOY.read(launch(f"sh --port 1 --effort {level}"), NO_GPU).factors
+    assert {factor.name: factor.ordered for factor in factors}["effort"] is ordered
 
 
 def test_changes_come_along_when_a_factor_leaves_its_level() -> None:

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -286,16 +287,19 @@ def _valued_flags(factor: FactorTable) -> tuple[str, ...]:
 
 
 def _factor(entry: FactorTable, suspect: str, safe: tuple[str, ...]) -> Factor:
-    return Factor(
+    factor = Factor(
         name=entry.name,
         suspect=suspect,
         safe=safe,
         prior=entry.prior,
         instrument=entry.instrument,
-        numeric=entry.numeric and _integer(suspect) is not None and _integer(safe[0]) is not None,
         minimum=entry.minimum,
         meaning=entry.meaning,
+        decimals=entry.decimals,
+        order=entry.order if {suspect, *safe} <= set(entry.order) else (),
+        maximum=entry.maximum,
     )
+    return replace(factor, numeric=entry.numeric and _counted(factor, suspect) and _counted(factor, safe[0]))
 
 
 def _integer(text: str | None) -> int | None:
@@ -303,6 +307,14 @@ def _integer(text: str | None) -> int | None:
         return int(text) if text is not None else None
     except ValueError:
         return None
+
+
+def _counted(factor: Factor, level: str) -> bool:
+    try:
+        factor.steps(level)
+    except ValueError:
+        return False
+    return True
 
 
 def _first_model(answer: object) -> tuple[str, int | None]:

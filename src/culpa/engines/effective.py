@@ -62,6 +62,8 @@ def _agrees(factor: FactorTable, asked: str, real: str) -> bool:
         return True
     if real == ANY:
         return asked != factor.unmentioned
+    if factor.decimals and re.fullmatch(r"-?\d+(\.\d+)?", asked) and re.fullmatch(r"-?\d+(\.\d+)?", real):
+        return float(asked) == float(real)
     if factor.numeric and factor.multiple > 1 and re.fullmatch(r"\d+", asked):
         rounded = -(-int(asked) // factor.multiple) * factor.multiple
         return str(rounded) == real

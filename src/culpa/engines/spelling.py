@@ -59,6 +59,8 @@ def as_json(factor: FactorTable, level: str) -> Any:
     text = factor.values.get(level, level)
     if factor.numeric and re.fullmatch(r"-?\d+", text):
         return int(text)
+    if factor.decimals and re.fullmatch(r"-?\d+\.\d+", text):
+        return float(text)
     return text
 
 

@@ -134,7 +134,10 @@ class FactorTable(Table):
     values: dict[str, str] = {}
     boolean: bool = False
     numeric: bool = False
-    minimum: int = 1
+    decimals: Annotated[int, Field(ge=0, le=9)] = 0  # of numeric levels
+    order: Words = ()  # all levels from the lowest to the highest, where they are names
+    minimum: int = 1  # in steps of the last decimal
+    maximum: int | None = None
     default: str | None = None
     absent: str | None = None
     safe: Annotated[tuple[str, ...], BeforeValidator(_as_list), Field(min_length=1)]
@@ -171,9 +174,18 @@ class FactorTable(Table):
             if unknown:
                 raise ValueError(f"safe level {unknown[0]!r} is not in levels")
         if self.numeric:
-            words = [level for level in self.safe if re.fullmatch(r"-?\d+", level) is None]
+            number = rf"-?\d+(\.\d{{1,{self.decimals}}})?" if self.decimals else r"-?\d+"
+            words = [level for level in self.safe if re.fullmatch(number, level) is None]
             if words and words != [self.absent]:
-                raise ValueError(f"numeric is set, but safe level {words[0]!r} is no integer")
+                kind = f"number with at most {self.decimals} decimals" if self.decimals else "integer"
+                raise ValueError(f"numeric is set, but safe level {words[0]!r} is no {kind}")
+        if self.order:
+            unordered = [level for level in self.safe if level not in self.order]
+            if unordered or self.numeric:
+                what = f"safe level {unordered[0]!r} is not in order" if unordered else "order is for names"
+                raise ValueError(f"{what}: it lists all levels of a factor that is not numeric")
+        elif (self.decimals or self.maximum is not None) and not self.numeric:
+            raise ValueError("decimals and maximum belong to numeric")
         return self
 
     @property

@@ -1,16 +1,31 @@
 """What is wrong with the factors and arms that a search is given."""
 
+import re
 from collections.abc import Sequence
 
 from culpa.model import Arm, Configuration, Factor, all_suspect
 
+_PLAIN = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
+
 
 def check_numbers(factors: Sequence[Factor]) -> None:
-    """Raise ValueError for a numeric factor with a level that is no integer."""
+    """Raise ValueError for a numeric factor with a level that is no integer, or has more decimals than it may."""
     for factor in factors:
         for level in (factor.suspect, *factor.safe) if factor.numeric else ():
-            if not level.removeprefix("-").isdecimal():
-                raise ValueError(f"factor {factor.name} is numeric: {level!r} is no integer")
+            if not _is_number(factor, level):
+                raise ValueError(f"factor {factor.name} is numeric: {level!r} is {_no_number(factor)}")
+
+
+def _is_number(factor: Factor, level: str) -> bool:
+    try:
+        factor.steps(level)
+    except ValueError:
+        return False
+    return _PLAIN.fullmatch(level) is not None
+
+
+def _no_number(factor: Factor) -> str:
+    return f"no number with at most {factor.decimals} decimals" if factor.decimals else "no integer"
 
 
 def checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[Arm, Configuration]]:
@@ -30,12 +45,18 @@ def checked_arms(factors: Sequence[Factor], arms: Sequence[Arm]) -> list[tuple[A
 
 
 def _check_between(arm: Arm, factor: Factor, level: str) -> None:
-    """A level that is neither suspect nor safe: any number of a numeric factor that is not below its minimum."""
+    """A level that is neither suspect nor safe: any of an ordered factor that lies within its ends."""
+    if factor.order and level in factor.order:
+        return
     if not factor.numeric:
         raise ValueError(f"arm {arm.name}: factor {factor.name} has no level {level!r}")
-    if not level.removeprefix("-").isdecimal():
-        raise ValueError(f"arm {arm.name}: factor {factor.name} is numeric: {level!r} is no integer")
-    if int(level) < factor.minimum:
+    if not _is_number(factor, level):
         raise ValueError(
-            f"arm {arm.name}: factor {factor.name} can't be below {factor.minimum}, as {level} is"
+            f"arm {arm.name}: factor {factor.name} is numeric: {level!r} is {_no_number(factor)}"
+        )
+    lowest, highest = factor.ends
+    if not lowest <= factor.steps(level) <= highest:
+        side, end = ("below", lowest) if factor.steps(level) < lowest else ("above", highest)
+        raise ValueError(
+            f"arm {arm.name}: factor {factor.name} can't be {side} {factor.level(end)}, as {level} is"
         )

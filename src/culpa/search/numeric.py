@@ -1,4 +1,4 @@
-"""Boundaries of numeric members: where one alone flips the outcome, and whether two of them are compared.
+"""Boundaries of ordered members: where one alone flips the outcome, and whether two of them are compared.
 
 All trials here vary numbers on the failing set alone (everything else safe). A factor has a failing and a
 passing end; between them the outcome is taken to flip once, and the finding says between which values it
@@ -34,7 +34,8 @@ class Plane:
         return self.evidence.of(self.configuration(values))
 
     def configuration(self, values: Mapping[str, int]) -> Configuration:
-        return self.ground.with_levels({name: str(value) for name, value in values.items()})
+        by_name = {factor.name: factor for factor in self.members}
+        return self.ground.with_levels({name: by_name[name].level(value) for name, value in values.items()})
 
     def verdict(self, values: Mapping[str, int]) -> Verdict:
         return verdict(self.cell(values), self.needed)
@@ -43,14 +44,15 @@ class Plane:
         """Values of one factor that were tried with the others at suspect, with their verdicts."""
         for cell in self.evidence.cells:
             if set(cell.configuration.differing(self.ground)) <= {factor.name}:
-                yield int(cell.configuration[factor.name]), verdict(cell, self.needed)
+                yield factor.steps(cell.configuration[factor.name]), verdict(cell, self.needed)
 
     def points(self, first: Factor, second: Factor) -> Iterator[tuple[int, int, Verdict]]:
         """Values of two factors that were tried with the others at suspect, with their verdicts."""
         for cell in self.evidence.cells:
             if set(cell.configuration.differing(self.ground)) <= {first.name, second.name}:
                 levels = cell.configuration.as_dict()
-                yield int(levels[first.name]), int(levels[second.name]), verdict(cell, self.needed)
+                end = verdict(cell, self.needed)
+                yield first.steps(levels[first.name]), second.steps(levels[second.name]), end
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +75,7 @@ class Threshold:
 def threshold(plane: Plane, factor: Factor, safe: int) -> Threshold:
     """What is known of a factor's boundary. The nearest pair is taken from the suspect end, so that a second
     flip further away does not matter."""
-    suspect = int(factor.suspect)
+    suspect = factor.steps(factor.suspect)
     seen = sorted(plane.line(factor), key=lambda item: abs(item[0] - suspect))
     between = [(value, end) for value, end in seen if min(suspect, safe) <= value <= max(suspect, safe)]
     passing = next((value for value, end in between if end == "passes"), safe)
@@ -92,11 +94,13 @@ def next_value(plane: Plane, found: Threshold, landmarks: tuple[int, ...]) -> in
     again = [value for value, end in tried.items() if end == "open" and _between(value, found)]
     if again:
         return again[0]
-    inside = len([value for value in tried if str(value) != found.factor.suspect]) - 1  # without the safe end
+    inside = (
+        len([value for value in tried if found.factor.level(value) != found.factor.suspect]) - 1
+    )  # without the safe end
     if found.exact or inside >= MOST_TRIALS:
         return None
     for value in (*landmarks, *_middles(found)):
-        if not _between(value, found) or value in tried or value < found.factor.minimum:
+        if not _between(value, found) or value in tried or value < found.factor.ends[0]:
             continue
         if plane.refuses(plane.configuration({found.factor.name: value})) is None:
             return value
@@ -110,7 +114,8 @@ def _between(value: int, found: Threshold) -> bool:
 def _middles(found: Threshold) -> Iterator[int]:
     """The middle first, then values ever nearer to the passing end, in case that the middle can't be tried."""
     low, high = sorted((found.failing, found.passing))
-    middle = isqrt(low * high) if low > 0 and high >= low * _FAR_APART else (low + high) // 2
+    far = found.factor.counts and low > 0 and high >= low * _FAR_APART
+    middle = isqrt(low * high) if far else (low + high) // 2
     yield max(low + 1, min(middle, high - 1))
     yield (middle + found.passing) // 2
     yield (middle + found.failing) // 2
@@ -121,10 +126,13 @@ def describe(plane: Plane, found: Threshold) -> str:
     name = found.factor.name
     failing = plane.cell({name: found.failing}).failed
     passing = plane.cell({name: found.passing}).passed
-    sentence = f"{name}: fails at {found.failing} ({trials(failing)})"
+    level = found.factor.level
+    sentence = f"{name}: fails at {level(found.failing)} ({trials(failing)})"
     if passing:
-        sentence += f", passes at {found.passing} ({trials(passing)})"
+        sentence += f", passes at {level(found.passing)} ({trials(passing)})"
     if found.exact or not passing:
         return sentence
     low, high = sorted((found.failing, found.passing))
-    return f"{sentence}; the flip lies between {low} and {high}, where not all values were tried"
+    return (
+        f"{sentence}; the flip lies between {level(low)} and {level(high)}, where not all values were tried"
+    )

@@ -45,7 +45,7 @@ class Refinement:
     def _other_levels(self) -> Iterator[tuple[Factor, str, Configuration]]:
         for factor in self._members:
             stand_in = factor.safe.index(self._space.safe_level(self._space.mask([factor.name])))
-            for level in factor.safe[stand_in + 1 :]:
+            for level in factor.safe[stand_in + 1 :] if not factor.order else ():
                 yield factor, level, self._ground.with_levels({factor.name: level})
 
     def _next_level(self) -> Proposal | None:
@@ -82,13 +82,13 @@ class Refinement:
 
     @cached_property
     def _plane(self) -> Plane:
-        numbers = tuple(factor for factor in self._members if factor.numeric)
+        numbers = tuple(factor for factor in self._members if factor.ordered)
         return Plane(
             self._situation.evidence, self._ground, numbers, self._needed, self._situation.feasible.refuses
         )
 
     def _safe_value(self, factor: Factor) -> int:
-        return int(self._space.safe_level(self._space.mask([factor.name])))
+        return factor.steps(self._space.safe_level(self._space.mask([factor.name])))
 
     def _threshold(self, factor: Factor) -> Threshold:
         return numeric.threshold(self._plane, factor, self._safe_value(factor))
@@ -100,7 +100,7 @@ class Refinement:
         """Comparisons that a boundary found so far suggests."""
         for first, second in combinations(self._plane.members, 2):
             for one, other in ((first, second), (second, first)):
-                fails_low = int(other.suspect) < self._safe_value(other)
+                fails_low = other.steps(other.suspect) < self._safe_value(other)
                 found = relation.candidate(self._threshold(one), other, fails_low)
                 if found is not None:
                     yield found
@@ -132,23 +132,19 @@ class Refinement:
         landmarks = tuple(
             value + shift
             for other in self._plane.members
-            if other is not factor
-            for value in (int(other.suspect),)
+            if other is not factor and factor.counts and other.counts
+            for value in (other.steps(other.suspect),)
             for shift in (0, -1, 1)
         )
+        known = f"{factor.name} fails at {factor.level(found.failing)} and passes at {factor.level(found.passing)}"
         value = numeric.next_value(self._plane, found, landmarks)
-        reason = (
-            f"{factor.name} fails at {found.failing} and passes at {found.passing}: "
-            f"which is it at {value}, the other members as they were?"
-        )
+        question = "which is it at {}, the other members as they were?"
         if value is None:
             value = self._shape(factor).next_value()
-            reason = (
-                f"{factor.name} fails at {found.failing} and passes at {found.passing}: "
-                f"if that is a threshold, what is it at {value}?"
-            )
+            question = "if that is a threshold, what is it at {}?"
         if value is None:
             return None
+        reason = f"{known}: {question.format(factor.level(value))}"
         configuration = self._plane.configuration({factor.name: value})
         return self._proposal(configuration, "threshold", reason, bits=1.0)
 
@@ -177,7 +173,10 @@ class Refinement:
                 rest = "thresholds of each explain the trials as well" if fits else "the trials contradict it"
                 yield f"the boundary suggests {found}, but {rest} ({names} moved together)"
         for factor in self._plane.members:
-            if factor.name not in settled and self._plane.cell({factor.name: int(factor.suspect)}).failed:
+            if (
+                factor.name not in settled
+                and self._plane.cell({factor.name: factor.steps(factor.suspect)}).failed
+            ):
                 shape = self._shape(factor)
                 bent = shape.exceptions()
                 yield shape.describe() if bent else numeric.describe(self._plane, self._threshold(factor))

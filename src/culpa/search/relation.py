@@ -36,8 +36,8 @@ class Relation:
     def decisive(self, safe_high: int) -> tuple[tuple[int, int], ...]:
         """Two points at a shifted value of `high`, one on each side of the comparison; none if there is no
         room between the levels that are known to the factors."""
-        bottom = max(safe_high, int(self.low.suspect), self.low.minimum, self.high.minimum)
-        top = int(self.high.suspect)
+        bottom = max(safe_high, self.low.steps(self.low.suspect), self.low.minimum, self.high.minimum)
+        top = self.high.steps(self.high.suspect)
         if top - bottom < 2:
             return ()
         value = max(bottom + 1, min(isqrt(bottom * top), top - 1))
@@ -64,11 +64,13 @@ def candidate(first: Threshold, second: Factor, fails_low: bool) -> Relation | N
     """The comparison that a boundary of `first` suggests with the suspect value of `second`, if any.
 
     `fails_low` says whether `second` fails at small values: two factors that fail on the same side are not
-    compared with each other.
+    compared with each other, nor are levels that are no integers.
     """
+    if not (first.factor.counts and second.counts):
+        return None
     if not first.exact or first.fails_low is fails_low:
         return None
-    other = int(second.suspect)
+    other = second.steps(second.suspect)
     if first.fails_low:
         low, high = first.factor, second
         operators: dict[int, Operator] = {other - 1: "<", other: "<="}

@@ -24,7 +24,7 @@ class Shape:
 
     @property
     def _suspect(self) -> int:
-        return int(self.found.factor.suspect)
+        return self.found.factor.steps(self.found.factor.suspect)
 
     def next_value(self) -> int | None:
         """The next value to try, None if all are in, or one of them has shown that it is no threshold."""
@@ -53,13 +53,13 @@ class Shape:
     def describe(self) -> str:
         """What was seen, where it is no threshold."""
         line = sorted(self.plane.line(self.found.factor))
-        name = self.found.factor.name
+        name, level = self.found.factor.name, self.found.factor.level
 
         def shown(wanted: str) -> str:
             cells = [(value, self.plane.cell({name: value})) for value, end in line if end == wanted]
             return listed(
                 [
-                    f"{value} ({trials(cell.failed if wanted == 'fails' else cell.passed)})"
+                    f"{level(value)} ({trials(cell.failed if wanted == 'fails' else cell.passed)})"
                     for value, cell in cells
                 ]
             )
@@ -73,10 +73,12 @@ class Shape:
         yield from _middle(self.found.passing, self.safe)
         # What is asked can't be made more than it was: only settings of the launch go beyond the user's value.
         if factor.scope == "launch":
-            if self.found.fails_low and suspect // 2 >= factor.minimum and suspect // 2 < suspect:
-                yield factor.minimum - 1, suspect, suspect // 2
-            elif not self.found.fails_low and suspect > 0:
-                yield suspect, 1 << 62, 2 * suspect
+            lowest, highest = factor.ends
+            beyond = min(2 * suspect, highest)
+            if self.found.fails_low and lowest <= suspect // 2 < suspect:
+                yield lowest - 1, suspect, suspect // 2
+            elif not self.found.fails_low and beyond > suspect > 0:
+                yield suspect, highest + 1, beyond
 
 
 def _middle(one: int, other: int) -> Iterator[tuple[int, int, int]]:

@@ -361,7 +361,7 @@ class Strategy:
 
 def threshold_trials(factors: Sequence[Factor]) -> tuple[tuple[str, ...], int]:
     """The numeric factors, whose thresholds are searched if they are found at fault, and the most trials for each."""
-    return tuple(factor.name for factor in factors if factor.numeric), MOST_TRIALS + MOST_CHECKS
+    return tuple(factor.name for factor in factors if factor.ordered), MOST_TRIALS + MOST_CHECKS
 
 
 def _straddles(situation: Situation) -> bool:

@@ -103,8 +103,11 @@ class Mirror:
     step: int = 0
 
     def apply(self, plan: Plan) -> list[Violation]:
-        """Take over a step's plan. Returns what is wrong in the plan itself: ids out of range or given twice."""
-        self.step += 1
+        """Take over a step's plan. Returns what is wrong in the plan itself: ids out of range or given twice.
+
+        A plan without tokens only brings news, and is no step.
+        """
+        self.step += bool(plan.scheduled)
         for request in (*plan.finished, *plan.preempted):
             self._release(request)
         for live in self.live.values():

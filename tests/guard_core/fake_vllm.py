@@ -187,12 +187,15 @@ class Worker:
 
     def execute_model(self, scheduled: SimpleNamespace) -> str:
         runner = self.model_runner
+        if not scheduled.num_scheduled_tokens:
+            return "nothing"
         if hasattr(runner, "model_state"):
             runner.model_state.prepare_attn(
                 SimpleNamespace(req_ids=list(scheduled.num_scheduled_tokens)), None
             )
             self._forward()
         else:
+            runner.input_batch = SimpleNamespace(req_ids=list(scheduled.num_scheduled_tokens), num_reqs=1)
             runner._model_forward(input_ids=None)
         return "answer"
 

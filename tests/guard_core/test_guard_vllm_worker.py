@@ -126,6 +126,33 @@ def test_a_byte_that_nobody_should_have_written_is_found(worker: Worker, tmp_pat
     }
 
 
+def test_a_page_of_a_waiting_request_is_named_with_its_owner(worker: Worker, tmp_path: Path) -> None:
+    watch(worker, tmp_path, pages=fake.BLOCKS).given = RIGHT
+    worker.execute_model(FIRST)
+    worker.given = metadata((5, 6), [7], [28, 29], fresh=True)
+    worker.work = lambda: np.put(worker.layers["f"].kv_cache.array[3], 5, 1.0)
+    worker.execute_model(output("q", [[5], [6], [7]], 0, 2, new=True))
+    worker.work = lambda: None
+    worker.given = metadata((5, 6), [7], [30], fresh=False)
+    worker.execute_model(output("q", None, 2, 1, new=False))
+    (found,) = events(tmp_path, "violation")
+    assert (found["kind"], found["block"], found["request"]) == ("page_changed_without_write", 3, "r")
+    assert (found["layer"], found["layer_type"], found["group"]) == ("f", "full_attention", 2)
+    assert "s0, s1, f" in found["detail"]
+
+
+def test_a_call_without_tokens_is_no_step(worker: Worker, tmp_path: Path) -> None:
+    watch(worker, tmp_path).given = RIGHT
+    worker.execute_model(FIRST)
+    news = output("r", None, 8, 0, new=False)
+    news.num_scheduled_tokens, news.finished_req_ids = {}, {"r"}
+    worker.execute_model(news)
+    worker.given = metadata((3, 9), [1, 2], list(range(4, 12)), fresh=True)
+    worker.execute_model(output("q", [[0, 3], [0, 4], [1, 2]], 0, 8, new=True))
+    (found,) = [one for one in events(tmp_path, "violation") if one["request"] == "q"]
+    assert (found["kind"], found["step"], found["layer"]) == ("state_index_not_scheduled", 2, "s1")
+
+
 def test_what_lies_behind_a_state_in_its_page_must_not_change(worker: Worker, tmp_path: Path) -> None:
     watch(worker, tmp_path, pages=1).given = metadata((1, 2), [3, 4], list(range(12, 20)), fresh=True)
     worker.execute_model(FIRST)

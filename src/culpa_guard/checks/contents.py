@@ -51,8 +51,7 @@ class PageWatch:
                         block=block,
                         expected=hex(checksum),
                         found=hex(current.get(region, 0)),
-                        detail=f"changed between steps {since} and {step}, in the place of this layer; "
-                        + describe(block),
+                        detail=f"changed between steps {since} and {step}; {describe(block)}",
                     )
             self.recorded[block] = (step, current)
 

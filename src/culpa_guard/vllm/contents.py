@@ -6,6 +6,7 @@ Only on the host, where reading a page needs no device. The budget is in blocks 
 import ctypes
 import zlib
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from culpa_guard import kinds
@@ -38,7 +39,7 @@ class Contents:
         self._used = used
         self._places: dict[tuple[str, int], str] = {}
         for name, region in regions.items():
-            self._places.setdefault((region.allocation, region.offset), name)
+            self._places.setdefault(_place(region), name)
         self._padding: dict[tuple[int, int], tuple[int, Sums]] = {}
         self._turn = 0
 
@@ -46,9 +47,26 @@ class Contents:
         """Before a step: pages that no step since has written."""
         written = self._mirror.written_blocks()
         self.watch.forget(written)
-        yield from self.watch.look(
+        for found in self.watch.look(
             self._mirror.step, self.sums, self._mirror.describe, lambda block: block not in written
-        )
+        ):
+            yield self._owned(found)
+
+    def _owned(self, found: Violation) -> Violation:
+        """A page's violation with the layer that uses the place, where the block is someone's."""
+        assert found.layer is not None
+        assert found.block is not None
+        region = self._regions[found.layer]
+        place = [name for name, one in self._regions.items() if _place(one) == _place(region)]
+        detail = f"{found.detail}; the place of {', '.join(place)}"
+        for request, group in self._mirror.holders(found.block):
+            for name in place:
+                if self._regions[name].group == group:
+                    kind = self._regions[name].layer_type
+                    return replace(
+                        found, layer=name, layer_type=kind, group=group, request=request, detail=detail
+                    )
+        return replace(found, layer_type=region.layer_type, detail=detail)
 
     def sums(self, block: int) -> Sums:
         """Checksums of one block in every place of the stage, named by the first layer there."""
@@ -160,6 +178,10 @@ class Contents:
         start = region.offset + block * region.stride
         stop = start + (region.page if end is None else end)
         return zlib.crc32(self._memory[region.allocation][start + begin : stop])
+
+
+def _place(region: Region) -> tuple[str, int]:
+    return region.allocation, region.offset
 
 
 def _memory(address: int, size: int) -> memoryview:

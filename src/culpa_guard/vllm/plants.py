@@ -1,8 +1,9 @@
 """Faults planted on purpose, in the live engine, for the self-test: each is a real wrong number or pointer.
 
 `CULPA_GUARD_PLANT=<fault>[:stage=K][:after=TOKENS][:step=N][:steps=N][,<fault>...]`: on which stage (the first), for
-requests of more than so many tokens (0), from which step of the stage on (1), and for how many steps (all). Each fault
-says what it did in one `planted` event, with the kinds of which the guard has to find at least one.
+requests of more than so many tokens (0), from which step on (1), and for how many steps (all). Calls without tokens
+are no steps. Each fault says what it did in one `planted` event, with the kinds of which the guard has to find at least
+one.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
@@ -148,7 +149,7 @@ class Plant:
             block = next((block for block in sorted(recorded, reverse=True) if block not in written), None)
             if block is not None:
                 flip(layer, block)
-                self._say(layer=layer, block=block)
+                self._say(place=layer, block=block)
         elif self.fault == "nan_state":
             group = next(group for group in mirror.groups if group.kind == STATE)
             live = next(

@@ -119,14 +119,19 @@ class Stage:
     def _before(self, output: Any) -> None:
         guard, mirror = self.guard, self.mirror
         self._output = None
-        guard.next_step(len(output.scheduled_new_reqs))
+        tokens = int(output.total_num_scheduled_tokens)
+        if tokens:
+            guard.next_step(len(output.scheduled_new_reqs))
         guard.run("grants", lambda: mirror.apply(read_plan(output)), count=len(output.num_scheduled_tokens))
         if self._fetcher.deferred:
             self._fetcher.poll()
+        if not tokens:
+            # With several stages most calls only bring news of requests that have ended.
+            return
         for plant in self._plants:
             plant.pointers(self._layers, self.groups)
         if self._handover is not None:
-            self._handover.tokens = int(output.total_num_scheduled_tokens)
+            self._handover.tokens = tokens
         if guard.looks and self._pointers is not None:
             guard.run("pointers", self._pointers.check, count=self._pointers.count)
             if guard.steps % KERNEL_STEPS == 1:
@@ -139,8 +144,7 @@ class Stage:
             hits = contents.hits()
             guard.run("prefix_states", lambda: contents.restored(hits), count=len(hits))
             guard.run("pages", contents.pages, count=contents.watch.budget)
-        if output.total_num_scheduled_tokens:
-            self._output = output
+        self._output = output
 
     def _after(self) -> None:
         contents, output, self._output = self._contents, self._output, None
@@ -266,6 +270,10 @@ class Stage:
 
         self._handover = Handover(group, self._fetcher, self.guard)
         self._handover.corrupt = corruption(self._plants)
+        if group.rank_in_group == 0:
+            return [
+                ("handover", "the first stage receives nothing; its checksums are compared by the next one")
+            ]
         return []
 
     def _read_regions(self, config: Any) -> list[tuple[str, str]]:

@@ -51,21 +51,41 @@ def unquoted(text: str) -> str:
 
 
 def occurrences(literals: Iterable[str], text: str, squeeze: _Squeezed) -> Iterator[tuple[int, int]]:
-    """The places of the literals in the text, whole or from their start on, glue within them included."""
+    """The places of the literals in the text, glue within them included: whole, or a piece of them that is long enough
+    to tell something, from their start on or up to their end."""
     for literal in literals:
         wanted = "".join(one for one in literal if one not in _GLUE)
         if not wanted:
             continue
-        head = wanted[: max(_LEAST_PIECE, 1)] if len(wanted) > _LEAST_PIECE else wanted
-        at = squeeze.text.find(head)
-        while at >= 0:
-            length = len(head)
-            while length < len(wanted) and squeeze.text.startswith(wanted[length], at + length):
-                length += 1
-            yield squeeze.places[at], squeeze.places[at + length - 1] + 1
-            if length < len(wanted):
-                yield from _rest(wanted[length:], text, squeeze.places[at + length - 1] + 1)
-            at = squeeze.text.find(head, at + length)
+        yield from _heads(wanted, text, squeeze)
+        if len(wanted) > _LEAST_PIECE:
+            yield from _tails(wanted, squeeze)
+
+
+def _heads(wanted: str, text: str, squeeze: _Squeezed) -> Iterator[tuple[int, int]]:
+    head = wanted[:_LEAST_PIECE]
+    at = squeeze.text.find(head)
+    while at >= 0:
+        length = len(head)
+        while length < len(wanted) and squeeze.text.startswith(wanted[length], at + length):
+            length += 1
+        yield squeeze.places[at], squeeze.places[at + length - 1] + 1
+        if length < len(wanted):
+            yield from _rest(wanted[length:], text, squeeze.places[at + length - 1] + 1)
+        at = squeeze.text.find(head, at + length)
+
+
+def _tails(wanted: str, squeeze: _Squeezed) -> Iterator[tuple[int, int]]:
+    tail = wanted[-_LEAST_PIECE:]
+    at, behind = squeeze.text.find(tail), 0
+    while at >= 0:
+        end, start, left = at + len(tail), at, len(wanted) - len(tail)
+        while left and start > behind and squeeze.text[start - 1] == wanted[left - 1]:
+            start -= 1
+            left -= 1
+        yield squeeze.places[start], squeeze.places[end - 1] + 1
+        behind = end
+        at = squeeze.text.find(tail, end)
 
 
 def _rest(rest: str, text: str, position: int) -> Iterator[tuple[int, int]]:

@@ -24,7 +24,7 @@ _PATTERNS = (
     ),
     # Manifests: name: NAME, value: VALUE, over lines too
     compiled(
-        rf"""\bname\\?['"]?[ \t]*[:=][ \t]*(?:{_QUOTE})?({_NAME})(?:{_QUOTE})?,?\s+"""
+        rf"""\bname\\?['"]?[ \t]*[:=][ \t]*(?:{_QUOTE})?({_NAME})(?:{_QUOTE})?,?(?:\s|\\n)+"""
         rf"""(?:{_QUOTE})?value\\?['"]?[ \t]*[:=][ \t]*{_VALUE}""",
         ignore_case=True,
     ),

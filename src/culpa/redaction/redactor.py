@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from culpa.model.redact import REDACTED
 from culpa.model.redact import redact as redact_by_rules
+from culpa.redaction.broken import broken_places
 from culpa.redaction.literals import forms, occurrences, squeezed, unquoted
 from culpa.redaction.names import is_specific, named_values
 from culpa.redaction.places import ALIAS, is_private, may_stand_alone
@@ -35,6 +36,7 @@ _SHOWN_AS: dict[Kind, str] = {
 }
 _ORDER: tuple[Kind, ...] = ("secret", "prompt", "mail", "login", "user", "address", "mac", "host")
 _LONGEST_KNOWN = 400  # short texts come again and again: their results are kept
+_MOST_PASSES = 5
 _LEAST_PROMPT = 12
 _MOST_PROMPT_LINES = 400
 _QUOTED = 40  # of a long question evidence quotes the two ends
@@ -128,11 +130,13 @@ class Redactor:
 
     def _text(self, text: str) -> str:
         text = one_kind_of_line_end(text)
-        once = self._pass(text)
-        if not text.isascii() or "\x1b" in text or once != text:
-            shown = visible(once)
-            once = shown if shown == once else self._pass(shown)
-        return self._by_rules(visible(once))
+        for _ in range(_MOST_PASSES):
+            # What has gone may uncover something: a word that ran into another one, an escape that hid a name.
+            once = self._by_rules(visible(self._pass(text)))
+            if once == text:
+                break
+            text = once
+        return text
 
     def named(self, name: str, text: str) -> str:
         """The value of a named thing: a variable's name may be all that tells of a secret."""
@@ -232,6 +236,7 @@ class Redactor:
                     continue
                 yield start, end
         yield from named_values(plain, raw)
+        yield from broken_places(plain, self._table.shapes)
 
     def _private_places(self, plain: str, raw: bytes) -> Iterator[tuple[Rule, int, int]]:
         for rule in self._table.places:

@@ -52,6 +52,13 @@ class Tensor:
         return self
 
     is_cuda = False
+    device = SimpleNamespace(type="cpu")
+
+    def contiguous(self) -> "Tensor":
+        return Tensor(np.ascontiguousarray(self.array))
+
+    def view(self, dtype: Any) -> "Tensor":
+        return Tensor(self.array.view(dtype))
 
     def clone(self) -> "Tensor":
         return Tensor(self.array.copy())

@@ -28,6 +28,7 @@ class Handover:
         self._fetcher = fetcher
         self._guard = guard
         self._sent: Any = None
+        self._names: list[str] = []
         send, receive = group.isend_tensor_dict, group.irecv_tensor_dict
 
         def isend_tensor_dict(tensor_dict: dict[str, Any], *words: Any, **names: Any) -> Any:
@@ -40,6 +41,7 @@ class Handover:
             tensor_dict, handles, postprocess = receive(*words, **names)
             self._sent = tensor_dict.pop(KEY, None) if isinstance(tensor_dict, dict) else None
             if self._sent is not None:
+                self._names = _tensors(tensor_dict)
                 postprocess.append(lambda: self._arrived(tensor_dict))
             return tensor_dict, handles, postprocess
 
@@ -58,7 +60,7 @@ class Handover:
             self._guard.run("handover", lambda: self._compare(sent, tensor_dict, "what arrived"))
 
     def _outgoing(self, tensor_dict: dict[str, Any], gather: Any) -> dict[str, Any]:
-        names = sorted(name for name, value in tensor_dict.items() if hasattr(value, "data_ptr"))
+        names = _tensors(tensor_dict)
         sums = self._records([tensor_dict[name] for name in names])
         size = int(getattr(gather, "world_size", 1) or 1)
         while size > 1 and sums.numel() % size == 0:
@@ -70,12 +72,12 @@ class Handover:
         return {**sent, KEY: sums}
 
     def _compare(self, sums: Any, tensors: Mapping[str, Any], where: str) -> None:
-        names = sorted(name for name, value in tensors.items() if hasattr(value, "data_ptr"))
+        sent_names, names = self._names, _tensors(tensors)
         found = self._records([tensors[name] for name in names])
         step = self._guard.steps
 
         def arrived(contents: list[Any]) -> None:
-            both = _parcels(contents[0], names), _parcels(contents[1], names)
+            both = _parcels(contents[0], sent_names), _parcels(contents[1], names)
             self._guard.report(check_handover(*both, where), step)
 
         self._fetcher.fetch([sums, found], arrived)
@@ -93,6 +95,10 @@ class Handover:
             # From pinned memory, so that the copy doesn't wait for the device.
             shapes = shapes.pin_memory().to(sums.device, non_blocking=True)
         return torch.cat([sums.reshape(-1, 1), shapes], dim=1).reshape(-1)
+
+
+def _tensors(tensor_dict: Mapping[str, Any]) -> list[str]:
+    return sorted(name for name, value in tensor_dict.items() if hasattr(value, "data_ptr"))
 
 
 def _checksum(tensor: Any) -> Any:

@@ -1,5 +1,6 @@
 """The failing trial in time: a lane for each process and for the kernel's log, the root event and what followed."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from culpa.report.html.svg import Svg, diamond, disc, square
 _MOST_EVENTS = 24
 _MOST_LANES = 24
 _LANE = 26.0
+_DIGITS = re.compile(r"\d{1,9}", re.ASCII)
 _CLOCKS_AGREE = 120.0
 #: Roles that make a line an event of the failure.
 _EVENTS = frozenset({"root", "same", "cascade", "xid"})
@@ -79,11 +81,21 @@ def _lanes(rows: Sequence[LogRow], events: Sequence[LogRow]) -> tuple[str, ...]:
     """The speakers in the order in which they first spoke, the kernel last; those with events are never left out."""
     seen = dict.fromkeys(_lane(row) for row in rows if row.speaker or row.role in _EVENTS)
     needed = {_lane(row) for row in events}
-    found = [lane for lane in seen if lane != KERNEL]
+    found = _in_ranks([lane for lane in seen if lane != KERNEL])
     spare = _MOST_LANES - len(needed)
     others = [lane for lane in found if lane not in needed][: max(0, spare)]
     kept = [lane for lane in found if lane in needed or lane in others]
     return (*kept, KERNEL) if KERNEL in seen else tuple(kept)
+
+
+def _in_ranks(lanes: Sequence[str]) -> list[str]:
+    """The lanes as they come, but those of one kind by their numbers, since workers start in any order."""
+    stems = list(dict.fromkeys(_DIGITS.sub("", lane) for lane in lanes))
+
+    def place(lane: str) -> tuple[int, list[int]]:
+        return stems.index(_DIGITS.sub("", lane)), [int(digits) for digits in _DIGITS.findall(lane)]
+
+    return sorted(lanes, key=place)
 
 
 def _lane(row: LogRow) -> str:
@@ -120,7 +132,7 @@ def timeline_picture(found: Timeline, labels: Labels, *, narrow: bool = False) -
         else:
             drawing.text(0, y + 4, process, kind, limit=18 if pid else 24)
             drawing.text(left - 10, y + 4, pid, "tiny dim", anchor="end")
-    drawing.box(split + 12, top - 4, width - split - 12, bottom - top + 8, "panel", radius=4)
+    drawing.box(split + 12, top - 9, width - split - 12, bottom - top + 13, "panel", radius=4)
     drawing.text(left, 14, labels("whole_trial"), "small dim")
     drawing.text(split + 20, 14, labels("in_order"), "small dim")
     _overview(drawing, found, middles, left, split, bottom, labels)

@@ -55,6 +55,7 @@ vllm-env: .venvs/vllm/.ready
 bench: $(VENV)/.ready
 	$(BIN)/python -m benchmarks.harness
 	$(BIN)/python -m benchmarks.triage
+	$(BIN)/python -m benchmarks.report
 	$(BIN)/python -m benchmarks.search --quick
 
 $(VENV)/.ready: pyproject.toml

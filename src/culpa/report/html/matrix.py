@@ -89,7 +89,7 @@ def _band(
     narrow: bool,
 ) -> float:
     """One band; returns where it ends."""
-    height = 30.0 if narrow else 30.0 if len(found) <= 16 else 19.0
+    height = 33.0 if narrow else 30.0 if len(found) <= 16 else 19.0
     head = 52.0
     bottom = top + head + height * len(found)
     failing = [place for place, trial in enumerate(band) if trial.outcome is Outcome.FAIL]
@@ -162,9 +162,9 @@ def _row(
     end = grid.x(len(band) - 1) + grid.step / 2
     drawing.line(0, top, grid.width if narrow else end, top, "rule")
     if narrow:
-        drawing.text(2, top + 11, f"{factor.name}: {level} → {safe}", f"{weight} tiny", limit=44)
-        drawing.text(grid.width - 2, top + 11, labels(f"status_{row.status}"), "tiny dim", anchor="end")
-        middle = top + 21
+        drawing.text(2, top + 12, f"{factor.name}: {level} → {safe}", f"{weight} tiny", limit=44)
+        drawing.text(grid.width - 2, top + 12, labels(f"status_{row.status}"), "tiny dim", anchor="end")
+        middle = top + 23
     else:
         middle = top + height / 2
         if row.needed:

@@ -16,8 +16,8 @@ from culpa.probes import (
     builtin_probes,
     parse_question,
     parse_record,
-    user_probe,
 )
+from culpa.traffic import request_probe
 from culpa.trial import ProbeSource
 
 # The first long prompt is of this size, whatever the engine: it measures how fast prompts are read.
@@ -60,7 +60,7 @@ class Suite:
         """All probes in the order in which they are asked: those chosen, and `short` and `medium`, which size them."""
         short, *others = self._builtin(limits, sizes, self.options.probe_tokens)
         if self.options.request_file is not None:
-            return (short, user_probe(Path(self.options.request_file)))
+            return (short, request_probe(Path(self.options.request_file)))
         chosen = self.options.probes
         kept = [probe for probe in others if not chosen or probe.name in chosen]
         return (short, self._medium(limits, sizes), *kept)

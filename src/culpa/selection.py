@@ -7,7 +7,8 @@ from pathlib import Path
 
 from culpa.engines import Reading, closest
 from culpa.model import Arm, Factor, LeftOut
-from culpa.probes import request_factors, user_probe
+from culpa.probes import request_factors
+from culpa.traffic import request_probe
 
 # What the built-in probes may turn into factors once one of them has failed.
 BUILTIN_REQUEST_FACTORS = (
@@ -32,7 +33,7 @@ def request_names(request_file: str | None) -> tuple[str, ...]:
     """Names of the request factors that this run can have. Raises BadRequestFile."""
     if request_file is None:
         return BUILTIN_REQUEST_FACTORS
-    own = (factor.name for factor in request_factors(user_probe(Path(request_file))))
+    own = (factor.name for factor in request_factors(request_probe(Path(request_file))))
     return tuple(dict.fromkeys((*own, *BUILTIN_REQUEST_FACTORS)))
 
 

@@ -18,6 +18,8 @@ from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.minimize import minimize
 from culpa.cli.mitigate import mitigate
+from culpa.cli.record import record
+from culpa.cli.replay import replay
 from culpa.cli.report import report
 from culpa.cli.runs import runs
 from culpa.cli.triage import triage
@@ -46,6 +48,8 @@ app.command(short_help="Read logs and say what broke, where, and how sure that i
 app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)
 app.command(short_help="A stored run as a page, an issue, an advisory; private things out.")(report)
 app.command(short_help="Measure what keeps a run's failure away, and its price.")(mitigate)
+app.command(short_help="Keep the last requests to an engine, ready to be replayed.")(record)
+app.command(short_help="Ask recorded requests again, and find the fewest that fail.")(replay)
 app.command()(runs)
 app.command(short_help="Account for a run, trial by trial: what each was to tell, and told.")(why)
 # Flags of the engine stand among the words.

@@ -40,6 +40,7 @@ def bad_input() -> Iterator[None]:
     from culpa.selection import BadSelection
     from culpa.store import BadRunFolder
     from culpa.target import Unreachable
+    from culpa.traffic import BadRecording
     from culpa.verify import BadGolden, CannotVerify
     from culpa.zoo import BadFault
 
@@ -49,6 +50,7 @@ def bad_input() -> Iterator[None]:
         BadGolden,
         BadGuard,
         BadLaunch,
+        BadRecording,
         BadRequestFile,
         BadRunFolder,
         BadSelection,
@@ -89,5 +91,17 @@ def bad_environment() -> Iterator[None]:
     try:
         yield
     except (BadEnvironment, BadFactors, BadLaunch, SourceError) as error:
+        complain(str(error))
+        raise typer.Exit(2) from None
+
+
+@contextmanager
+def bad_traffic() -> Iterator[None]:
+    """The same for `culpa record` and for `culpa replay` on an endpoint, which start no engine."""
+    from culpa.traffic import BadRecording
+
+    try:
+        yield
+    except BadRecording as error:
         complain(str(error))
         raise typer.Exit(2) from None

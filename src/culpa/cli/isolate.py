@@ -74,7 +74,8 @@ def isolate(
     request: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="Your own failing request(s): a JSON body, an array, or JSON lines."
+            metavar="PATH",
+            help="Your own failing request(s): a JSON body, an array, JSON lines, or a folder of culpa record.",
         ),
     ] = None,
     kernel_log: Annotated[

@@ -115,16 +115,27 @@ class Endpoint:
         return len(tokens) if isinstance(tokens, list) else None
 
     async def _send(self, path: str, body: Mapping[str, Any], on_tokens: Callable[[int], None]) -> Answer:
+        full = {"model": self.model, **body} if self.model else dict(body)
+        # ASCII with escapes, so that even a lone surrogate of the user's file goes out as it came.
+        return await self.post(path, json.dumps(full).encode("ascii"), on_tokens)
+
+    async def post(
+        self,
+        path: str,
+        content: bytes,
+        on_tokens: Callable[[int], None] = lambda _: None,
+        *,
+        headers: Mapping[str, str] = _JSON,
+        method: str = "POST",
+    ) -> Answer:
+        """Send bytes as they are and read the answer; else as `send`."""
         import httpx2
 
         started = time.monotonic()
         collector = Collector()
         status: int | None = None
-        full = {"model": self.model, **body} if self.model else dict(body)
-        # ASCII with escapes, so that even a lone surrogate of the user's file goes out as it came.
-        content = json.dumps(full).encode("ascii")
         try:
-            async with self._http.stream("POST", path, content=content, headers=_JSON) as response:
+            async with self._http.stream(method, path, content=content, headers=headers) as response:
                 status = response.status_code
                 if status < 400 and "event-stream" in response.headers.get("content-type", ""):
                     await _read_events(response, collector, on_tokens)
@@ -132,7 +143,7 @@ class Endpoint:
                 text = (await response.aread()).decode("utf-8", "replace")
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
             collector.fail("not_connected", _said(error))
-        except (httpx2.HTTPError, httpx2.StreamError) as error:
+        except (httpx2.HTTPError, httpx2.StreamError, httpx2.InvalidURL) as error:
             collector.fail("connection_lost", _said(error))
         else:
             seconds = time.monotonic() - started

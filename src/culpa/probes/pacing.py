@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TypeVar
 
 from culpa.probes.answer import Answer
@@ -11,12 +12,18 @@ Came = TypeVar("Came")
 OnTokens = Callable[[int], None]
 
 
-async def paced(spans: Sequence[Span], speed: float, send: Callable[[int], Awaitable[Came]]) -> list[Came]:
+async def paced(
+    spans: Sequence[Span],
+    speed: float,
+    send: Callable[[int], Awaitable[Came]],
+    hurry: asyncio.Event | None = None,
+) -> list[Came]:
     """What came of each, in the order of `spans`; `send` is called with the place of a request when it is its turn.
 
     A request goes out after all that went out before it, and after all that had ended before it began, so no more
     requests overlap than did. With a `speed` above 0 it also waits for its time, counted from the first one and
     divided by the speed. One whose end was not seen keeps nobody waiting. If one raises, all are cancelled.
+    Once `hurry` is set nobody waits for the clock any more.
     """
     order = sorted(range(len(spans)), key=lambda place: spans[place].start)
     # What ended at the moment at which it began comes last among the ends of that moment: it holds up nobody there.
@@ -35,10 +42,20 @@ async def paced(spans: Sequence[Span], speed: float, send: Callable[[int], Await
                     await asyncio.wait((earlier,))
                 waited += 1
             if speed > 0:
-                await asyncio.sleep(max(0.0, began + (start - origin) / speed - loop.time()))
+                await _until(began + (start - origin) / speed, hurry)
             tasks[place] = group.create_task(_call(send, place))
             await asyncio.sleep(0)  # it gets its connection before the next one
     return [tasks[place].result() for place in range(len(spans))]
+
+
+async def _until(moment: float, hurry: asyncio.Event | None) -> None:
+    left = moment - asyncio.get_running_loop().time()
+    if hurry is None:
+        await asyncio.sleep(max(0.0, left))
+    elif left > 0 and not hurry.is_set():
+        with suppress(TimeoutError):
+            async with asyncio.timeout(left):
+                await hurry.wait()
 
 
 async def _call(send: Callable[[int], Awaitable[Came]], place: int) -> Came:

@@ -99,6 +99,9 @@ class Collector:
     def _take(self, payload: Mapping[str, Any], raw: str) -> None:
         if isinstance(payload.get("usage"), Mapping):
             self._usage = payload["usage"]
+        if isinstance(payload.get("meta_info"), Mapping):
+            self._take_generated(payload)
+            return
         data = payload.get("data")
         if isinstance(data, list) and data and isinstance(data[0], Mapping) and "embedding" in data[0]:
             self._take_embedding(data[0]["embedding"])
@@ -123,6 +126,17 @@ class Collector:
             self._take_logprobs(choice["logprobs"])
         if choice.get("finish_reason"):
             self._finish_reason = str(choice["finish_reason"])
+            self.finished = True
+
+    def _take_generated(self, payload: Mapping[str, Any]) -> None:
+        """SGLang's own endpoint: each event holds the whole text so far, and counts of its own."""
+        self._usage = payload["meta_info"]
+        if isinstance(payload.get("text"), str):
+            self._text = [payload["text"]]
+            self.pieces += 1
+        reason = self._usage.get("finish_reason")
+        if isinstance(reason, Mapping):
+            self._finish_reason = str(reason.get("type"))
             self.finished = True
 
     def _take_tool_call(self, call: Mapping[str, Any]) -> None:

@@ -43,6 +43,11 @@ def read_folder(folder: Path) -> Recording:
     if header is None or header.get("schema") != SCHEMA:
         raise BadRecording(f"{folder}: holds no recording: there is no {HEADER} of {SCHEMA} in it")
     gathered, notes = _gathered(folder)
+    unsent = [name for name, one in gathered.items() if one.end and one.end.text("outcome") == "unsent"]
+    for name in unsent:
+        del gathered[name]
+    if unsent:
+        notes.append(f"{len(unsent)} requests came when the engine was gone; they never reached it")
     sealed = _json_file(folder / SEALED) or {}
     kept = sorted(gathered.values(), key=lambda one: (one.sent.number("t", 0.0), one.sent.number("id", 0)))
     requests = [_recorded(one) for one in kept]
@@ -105,6 +110,7 @@ def _recorded(under: _Under) -> Recorded:
         content_type=sent.text("type"),
         method=sent.text("method") or "POST",
         response=Joined(tuple(under.parts)) if under.parts else None,
+        packed=sent.text("packed"),
     )
     if end is None:
         return request

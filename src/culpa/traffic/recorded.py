@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Literal, Protocol
 
 # What came of a request: a whole response; its client gave it up; the connection to the engine broke; nothing more
-# is known, because the recording ended before its response.
-Outcome = Literal["answered", "cancelled", "lost", "unanswered"]
+# is known, because the recording ended before its response; nothing was ever recorded of it, as in a benchmark's file.
+Outcome = Literal["answered", "cancelled", "lost", "unanswered", "unknown"]
 # A response that unpacks to more than this is not read as text.
 _MOST_UNPACKED = 64 << 20
 
@@ -96,6 +96,7 @@ class Recorded:
     completion_tokens: int | None = None
     said: str = ""
     whole: bool = True  # False if a part of the response was not kept
+    packed: str = ""  # the content encoding of the request's own body
 
     @property
     def open(self) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from culpa.probes import Probe, Request, Span
+from culpa.probes.responses import Collector, event_data
 from culpa.traffic.recorded import Recorded
 
 # An engine with nothing to do learns nothing from a pause: longer ones are cut to this, in seconds.
@@ -51,11 +52,25 @@ def spans_of(requests: Sequence[Recorded], longest_pause: float = LONGEST_PAUSE)
             start=one.at - shift,
             end=None if one.ended is None or one.open else max(one.at, one.ended) - shift,
             given_up=one.outcome == "cancelled",
-            pieces=one.pieces if one.outcome == "cancelled" else 0,
+            pieces=_pieces(one) if one.outcome == "cancelled" else 0,
             status=one.status if one.outcome == "answered" else None,
         )
         for one, shift in zip(requests, shifts, strict=True)
     ]
+
+
+def _pieces(one: Recorded) -> int:
+    """Pieces of text that a client had: the first event of a chat's stream holds none."""
+    text = one.response_text()
+    if text is None:
+        return max(0, one.pieces - ("/chat/" in one.path))
+    collector = Collector()
+    lines = text.split("\n")
+    for line in lines[:-1]:  # the last one may be cut
+        data = event_data(line.rstrip("\r"))
+        if data is not None and data != "[DONE]" and not collector.broken:
+            collector.feed(data, "an event")
+    return collector.pieces
 
 
 def _shifts(requests: Sequence[Recorded], longest_pause: float) -> list[float]:

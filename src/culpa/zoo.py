@@ -36,14 +36,19 @@ class BadFault(ValueError):
 @cache
 def known_faults() -> tuple[KnownFault, ...]:
     """All faults in the order of the engine's table. Raises BadFault if the engine is not installed."""
+    try:
+        return parse_faults(_beside_the_table(TABLE.name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise BadFault(f"the reference engine's table of faults can't be read: {error}") from None
+
+
+def _beside_the_table(name: str) -> Path:
+    """A file in the engine's folder of faults. Raises BadFault if the engine is not installed."""
     package = find_spec(MODULE)
     places = package.submodule_search_locations if package is not None else None
     if not places:
         raise BadFault("the reference engine (culpa_lab) is not installed beside culpa")
-    try:
-        return parse_faults((Path(places[0]) / TABLE).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise BadFault(f"the reference engine's table of faults can't be read: {error}") from None
+    return Path(places[0]) / TABLE.parent / name
 
 
 def parse_faults(text: str) -> tuple[KnownFault, ...]:
@@ -88,6 +93,7 @@ def asked(fault: KnownFault, options: IsolateOptions, *, with_arms: bool = True)
         request_timeout=_REQUEST_SECONDS,
         probes=options.probes or fault.probes,
         probe_tokens=fault.probe_tokens if options.probe_tokens is None else options.probe_tokens,
+        request_file=str(_beside_the_table(fault.requests)) if fault.requests else options.request_file,
     )
     return Asked(command(fault), options, skip=fault.skip, arms=fault.arms if with_arms else ())
 

@@ -11,7 +11,8 @@ class KnownFault:
     factors that are right to find: one, or one for each of several independent faults. `symptom` is a class of
     the signature table, `rank` the stage that fails first (None where no stage can be named from outside).
     `argv` and `env` make a launch that shows it, `rate` is the share of launches in which it is armed;
-    `arms`, `skip`, `probes` and `probe_tokens` are options of `culpa isolate`. `reports` are public reports that it is
+    `arms`, `skip`, `probes` and `probe_tokens` are options of `culpa isolate`, `requests` a file beside the table for
+    its `--request`. `reports` are public reports that it is
     like.
     """
 
@@ -30,6 +31,7 @@ class KnownFault:
     skip: tuple[str, ...] = ()
     probes: tuple[str, ...] = ()
     probe_tokens: int | None = None
+    requests: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

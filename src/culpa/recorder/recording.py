@@ -118,12 +118,17 @@ async def _record(wanted: Wanted, started: Callable[[Wanted], None], tell: Tell)
     watching = asyncio.ensure_future(watch.run())
     async with proxy:
         runner = web.ServerRunner(
-            web.Server(proxy.handle, access_log=None, auto_decompress=False, max_line_size=1 << 16,
-                       max_field_size=1 << 16),
-            handler_cancellation=True,
+            web.Server(
+                proxy.handle,
+                handler_cancellation=True,
+                access_log=None,
+                auto_decompress=False,
+                max_line_size=1 << 16,
+                max_field_size=1 << 16,
+            ),
             handle_signals=False,
             shutdown_timeout=0.5,
-        )  # fmt: skip
+        )
         await runner.setup()
         try:
             site = web.TCPSite(runner, wanted.host, wanted.port, backlog=4096)

@@ -7,7 +7,6 @@ cancellations. Which part is tried next is decided by `culpa.reduction`.
 import asyncio
 import hashlib
 import os
-import signal
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
@@ -17,6 +16,7 @@ from pathlib import Path
 import culpa
 from culpa.executors import LocalExecutor
 from culpa.hunt import in_order
+from culpa.interrupts import until_interrupted
 from culpa.isolate import DEFAULT_ROOT, Setup
 from culpa.model import Outcome, Signature, all_suspect
 from culpa.model.redact import redact
@@ -114,7 +114,7 @@ class _Reducing:
     async def run(self) -> None:
         """Run to the end; a cancelled run leaves what it found so far in `reduction`."""
         began = time.monotonic()
-        if any(one.open for one in self.requests):
+        if any(one.failed for one in self.requests):
             self._contents = False  # the engine's end is what is looked for, in every part of the requests
         try:
             while (step := self.reduction.next()) is not None:
@@ -218,7 +218,7 @@ async def _reduce(
     )
     runner = _runner(setup, _whole(folder), f"{now} {os.getpid()}")
     reducing = _Reducing(asked, runner, setup, options, journal, tell)
-    interrupted = await _until_interrupted(reducing)
+    _, interrupted = await until_interrupted(reducing.run())
     reduced = reducing.reduction.result()
     left = tuple(asked[place] for place in reduced.kept)
     kept_in = None
@@ -261,31 +261,6 @@ def _runner(setup: Setup, folder: Path, when: str) -> TrialRunner:
         kernel_log=Path(given).resolve() if given is not None else setup.adapter.kernel_log(folder / SCRATCH),
         on_progress=lambda *_: None,
     )
-
-
-async def _until_interrupted(reducing: _Reducing) -> bool:
-    loop = asyncio.get_running_loop()
-    task = asyncio.ensure_future(reducing.run())
-    asked_to_stop = False
-
-    def stop() -> None:
-        nonlocal asked_to_stop
-        if not asked_to_stop:
-            asked_to_stop = True
-            task.cancel()
-
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
-    try:
-        await task
-    except asyncio.CancelledError:
-        if not asked_to_stop:
-            raise
-        return True
-    finally:
-        for number in (signal.SIGINT, signal.SIGTERM):
-            loop.remove_signal_handler(number)
-    return False
 
 
 def _failed(result: TrialResult) -> bool | None:

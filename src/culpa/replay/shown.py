@@ -19,6 +19,7 @@ from culpa.traffic import Recorded, Recording
 
 _MOST_SHOWN: Final = 20
 _QUOTED: Final = 100
+_BODY: Final = 40
 
 
 class _Quiet:
@@ -119,7 +120,9 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
         return
     if not found.failed:
         tried = reduced.before[1]
-        if found.untestable:
+        if found.interrupted:
+            typer.echo(f"Interrupted after {found.trials} trials, before a failure was seen.")
+        elif found.untestable:
             typer.echo(
                 f"Nothing can be said: none of {found.trials} trials could be judged (see {found.folder})."
             )
@@ -150,11 +153,14 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
     if found.left_out:
         typer.echo(f"{found.left_out:,} requests were left out: no POST of a JSON object.")
     table = Table(
-        "request", "sent at", "path", "outcome", "body", box=None, header_style="bold", pad_edge=False
+        "request", "sent at", "path", "then", "size", "body", box=None, header_style="bold", pad_edge=False
     )
     for one in found.requests[:_MOST_SHOWN]:
-        body = one.content.read()[:400].decode("utf-8", "replace")
-        table.add_row(str(one.index), f"{one.at:.3f} s", line(one.path, 40), one.outcome, line(body, _QUOTED))
+        body = one.content.read()
+        start = line(body[:_BODY].decode("utf-8", "replace")) + ("…" if len(body) > _BODY else "")
+        table.add_row(
+            str(one.index), f"{one.at:.3f} s", line(one.path, 40), _then(one), f"{len(body):,} B", start
+        )
     print_trimmed(plain_console(sys.stdout), table)
     if left > _MOST_SHOWN:
         typer.echo(f"and {left - _MOST_SHOWN:,} more")
@@ -184,6 +190,10 @@ def _document(found: Found) -> dict[str, object]:
         "stopped": found.stopped,
         "interrupted": found.interrupted,
     }
+
+
+def _then(one: Recorded) -> str:
+    return f"HTTP {one.status}" if one.outcome == "answered" and one.status else one.outcome
 
 
 def _rate(failed: int, trials: int) -> str:

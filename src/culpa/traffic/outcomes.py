@@ -82,13 +82,11 @@ def _verdict(one: Recorded, before: Answer | None, now: Answer) -> Verdict:
     ):  # a page that is no JSON, such as that of a control endpoint
         return "answered" if now.status == one.status else "changed"
     if now.failed and not now.refused:
-        if one.open:
-            return "failed again"
-        # An engine that said 500 to it then and says it now does as it was recorded.
-        as_before = before is not None and before.failure == now.failure and one.status == now.status
-        return "answered" if as_before else "failed"
+        return "failed again" if one.failed else "failed"
+    if one.failed:
+        return "recovered"
     if one.outcome != "answered" or one.status is None:
-        return "recovered" if one.open else "answered"
+        return "answered"
     if now.status != one.status:
         return "changed"
     if before is None or not _owed(one) or now.failed:

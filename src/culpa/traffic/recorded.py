@@ -103,6 +103,11 @@ class Recorded:
         """True if the engine owed an answer when the recording ended, or died over it."""
         return self.outcome in ("lost", "unanswered")
 
+    @property
+    def failed(self) -> bool:
+        """True if it got no answer, or an error of the engine's own (5xx) in place of one."""
+        return self.open or (self.outcome == "answered" and (self.status or 0) >= 500)
+
     def body(self) -> Mapping[str, Any] | None:
         """The request's body where it is a JSON object, else None. Raises BadRecording."""
         try:

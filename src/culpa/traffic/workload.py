@@ -23,9 +23,9 @@ def probe_from(
 
     Pauses in which nothing was under way are cut to `longest_pause` seconds. `speed` as in `Probe`. Requests whose
     body is no JSON object can't be asked as probes and are left out (see `askable`). `contents` says whether answers
-    are judged by their text; by default only where no request was open at the recording's end: else the failure
-    is that the engine died or hung, and a model's odd answers are not it. Raises BadRecording, and ValueError for
-    nothing to ask.
+    are judged by their text; by default only where every request got an answer when it was recorded: else the
+    failure is that the engine died or hung, and a model's odd answers are not it. Raises BadRecording, and
+    ValueError for nothing to ask.
     """
     asked = []
     for one, span in zip(requests, spans_of(requests, longest_pause), strict=True):
@@ -34,7 +34,7 @@ def probe_from(
             asked.append(Request(one.path, body, span=span))
     if not asked:
         raise ValueError("none of the recorded requests is a POST of a JSON object")
-    judged = not any(one.open for one in requests) if contents is None else contents
+    judged = not any(one.failed for one in requests) if contents is None else contents
     many = f"{len(asked)} recorded request{'s' if len(asked) > 1 else ''}"
     return Probe(name, (tuple(asked),), source="user", description=many, speed=speed, contents=judged)
 

@@ -33,6 +33,10 @@ def _nothing_more(cache: "KVCacheManager", request: "Request", left: int) -> Non
     pass
 
 
+def _nothing_else(cache: "KVCacheManager", request: "Request") -> None:
+    pass
+
+
 def _read_at_replay(rank: int, continues: bool, current: BlockOf) -> BlockOf:
     return current
 
@@ -89,6 +93,7 @@ class Hooks:
         restored: the blocks from which the states of a prefix hit are restored.
         scheduled: called after a request got its share of a step; `left` tokens of its answer
             are not scheduled yet.
+        released: called when a request has ended, before its blocks are given back.
     Stage side:
         bind_state: what a captured piece of a prompt holds of a state block: a reference that is read at replay.
         bucket: the captured batch size that a decode batch runs in, None for none.
@@ -106,6 +111,7 @@ class Hooks:
     resumes_clean: Callable[[int], bool] = _always
     restored: Callable[[list[int]], list[int]] = _as_found
     scheduled: Callable[["KVCacheManager", "Request", int], None] = _nothing_more
+    released: Callable[["KVCacheManager", "Request"], None] = _nothing_else
     bind_state: Callable[[int, bool, BlockOf], BlockOf] = _read_at_replay
     bucket: Callable[[Sequence[int], int], int | None] = _smallest_that_fits
     state_rows: Callable[[bool, list[Indices]], list[Indices]] = _own_rows

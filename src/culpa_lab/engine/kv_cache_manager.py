@@ -129,6 +129,7 @@ class KVCacheManager:
 
     def release(self, request: Request) -> None:
         """Give back all that a request holds, the end of its tables first, so that beginnings stay cached longer."""
+        self._hooks.released(self, request)
         for table in request.kv:
             self.pool.release(reversed(table))
         self.pool.release(request.states)

@@ -28,6 +28,7 @@ FAULTS: dict[str, tuple[str, ...]] = {
     "since-build-37": ("rotated_states",),
     "eager-only": ("eager_order",),
     "preempted-state": ("resumed_state",),
+    "continued-on-block": ("last_page",),
 }
 """The faults by name, each with the modules of this package that arm it."""
 

@@ -25,6 +25,7 @@ class Fault:
     skip: list[str] = field(default_factory=list)
     probes: list[str] = field(default_factory=list)
     probe_tokens: int | None = None
+    requests: str | None = None
 
     @property
     def command(self) -> str:
@@ -60,7 +61,8 @@ def document() -> str:
             f"- Fires when: `{fault.condition}`",
             f"- Should be found: {expected}",
             f"- Symptom: `{fault.symptom}`{rank}",
-            f"- Shown by: `{fault.command}`",
+            f"- Shown by: `{fault.command}`"
+            + (f" and the requests of `{fault.requests}`" if fault.requests else ""),
             f"- Like: {', '.join(f'<{url}>' for url in fault.reports)}\n",
         ]
     return "\n".join(lines).rstrip("\n") + "\n"

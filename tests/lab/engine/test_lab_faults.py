@@ -166,6 +166,14 @@ CASES = (
         [[[prompt(60)]]],
         length=40,
     ),
+    Case(
+        "continued-on-block",
+        {},
+        [[A[:96]], [A]],
+        [{"enable_prefix_caching": False}, {"mamba_cache_mode": "none"}, {"block_size": 64}],
+        [[[A[:95]], [A]], [[A]], [[A[:96]], [B]], [[A], [A[:96]]], [[A[:96]], [A[:96]]]],
+        error="an illegal memory access was encountered",
+    ),
 )
 # These need processes and are in test_lab_server_faults.py.
 NEED_PROCESSES = {"silent-hang", "stage-killed-silently", "arm-ignored"}

@@ -192,6 +192,9 @@ class Worker:
     def initialize_from_config(self, config: object) -> str:
         return "bound"
 
+    def shutdown(self) -> str:
+        return "down"
+
     def execute_model(self, scheduled: SimpleNamespace) -> str:
         runner = self.model_runner
         if not scheduled.num_scheduled_tokens:

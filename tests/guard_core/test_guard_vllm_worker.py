@@ -190,3 +190,11 @@ def test_contents_are_left_out_where_others_write_pages(worker: Worker, tmp_path
     watch(worker, tmp_path, pages=4)
     (start,) = events(tmp_path, "start")
     assert {"pages", "prefix_states", "finite", "red_zones"} <= {one["check"] for one in start["left_out"]}
+
+
+def test_the_last_summary_is_written_when_the_worker_shuts_down(worker: Worker, tmp_path: Path) -> None:
+    watch(worker, tmp_path).given = RIGHT
+    worker.execute_model(FIRST)
+    assert worker.shutdown() == "down"
+    last = events(tmp_path, "summary")[-1]
+    assert (last["steps"], last["requests"], last["violations"]) == (1, 1, 0)

@@ -39,7 +39,7 @@ def wrap_worker(worker: Any, settings: Settings) -> None:
     """Watch one worker: build its stage when its caches are bound, and go with each of its steps."""
     from culpa_guard.vllm.stage import Stage
 
-    initialize, execute = worker.initialize_from_config, worker.execute_model
+    initialize, execute, leave = worker.initialize_from_config, worker.execute_model, worker.shutdown
     stages: list[Stage] = []
 
     def initialize_from_config(kv_cache_config: Any, *words: Any, **names: Any) -> Any:
@@ -64,8 +64,15 @@ def wrap_worker(worker: Any, settings: Settings) -> None:
         stages[0].after()
         return result
 
+    def shutdown(*words: Any, **names: Any) -> Any:
+        for stage in stages:
+            # Workers are often ended in a way that runs nothing at exit.
+            stage.guard.summary()
+        return leave(*words, **names)
+
     worker.initialize_from_config = initialize_from_config
     worker.execute_model = execute_model
+    worker.shutdown = shutdown
 
 
 def _version() -> str:

@@ -119,12 +119,13 @@ def pass_likelihood(hypotheses: Hypotheses, evidence: Evidence) -> Floats:
 def _counts(hypotheses: Hypotheses, cells: list[Cell]) -> NDArray[np.int64]:
     """For every hypothesis the failures and passes in configurations that it covers, and in those where a
     third level decides. Two terms together cover what each does, less what both do."""
-    bits = covers(hypotheses.terms, [cell.reading.low for cell in cells])
-    maybe = covers(hypotheses.terms, [cell.reading.high for cell in cells])
-    for mask in hypotheses.known:
-        one = np.array([mask], dtype=np.uint64)
-        bits |= covers(one, [cell.reading.low for cell in cells])
-        maybe |= covers(one, [cell.reading.high for cell in cells])
+    lows, highs = [cell.reading.low for cell in cells], [cell.reading.high for cell in cells]
+    matrices = []
+    for masks in (lows,) if lows == highs else (lows, highs):
+        matrix = covers(hypotheses.terms, masks)
+        for mask in hypotheses.known:
+            matrix |= covers(np.array([mask], dtype=np.uint64), masks)
+        matrices.append(matrix)
     weights = np.array([counted(cell) for cell in cells], dtype=np.float64)
     left, right = hypotheses.pairs
     used = np.zeros(hypotheses.terms.size, dtype=np.bool_)
@@ -132,13 +133,13 @@ def _counts(hypotheses: Hypotheses, cells: list[Cell]) -> NDArray[np.int64]:
     paired, place = np.flatnonzero(used), np.cumsum(used) - 1
     first, second = place[left], place[right]
     columns = []
-    for matrix in (bits, maybe):
+    for matrix in matrices:
         table = matrix.astype(np.float64)
         for weight in weights.T:
             alone = table @ weight
             both = (table[paired] * weight) @ table[paired].T
             columns.append(np.concatenate([alone, alone[left] + alone[right] - both[first, second]]))
-    least_failed, least_passed, most_failed, most_passed = columns
+    least_failed, least_passed, most_failed, most_passed = columns * (3 - len(matrices))
     pieces = [least_failed, least_passed, most_failed - least_failed, most_passed - least_passed]
     return np.asarray(np.rint(np.stack(pieces, axis=1)), dtype=np.int64)
 

@@ -53,7 +53,11 @@ class Ranking:
 
     def top(self, count: int) -> list[tuple[int, float]]:
         """The likeliest sets, likeliest first."""
-        order = np.argsort(-self.chances, kind="stable")[:count]
+        size = self.chances.size
+        # All that are at least as likely as the last one wanted: to sort them all would take longer than to weigh them.
+        least = np.partition(self.chances, size - count)[size - count] if 0 < count < size else 0.0
+        near = np.flatnonzero(self.chances >= least)
+        order = near[np.argsort(-self.chances[near], kind="stable")[:count]]
         return [(int(self.masks[place]), float(self.chances[place])) for place in order]
 
 

@@ -38,8 +38,13 @@ def verify(
         ),
     ] = None,
     suite: Annotated[
-        str, typer.Option(metavar="NAME", help="quick, standard, or soak (standard again and again).")
-    ] = "standard",
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="quick, standard, or soak (standard again and again).",
+            show_default="standard, or that of --golden",
+        ),
+    ] = None,
     length: Annotated[
         str | None,
         typer.Option(
@@ -122,7 +127,7 @@ def verify(
             raise typer.BadParameter(
                 f"--model {model}: goes with --endpoint; a launch names its model itself"
             )
-        if suite not in SUITES:
+        if suite is not None and suite not in SUITES:
             raise typer.BadParameter(f"--suite {suite}: there are {', '.join(SUITES)}")
         if golden is not None and record_golden is not None:
             raise typer.BadParameter("--golden and --record-golden exclude each other")
@@ -137,7 +142,8 @@ def verify(
                 raise typer.BadParameter("--api-key: a key holds nothing but printable ASCII characters")
         lasting = seconds("--duration", length) if length is not None else None
         options = VerifyOptions(
-            suite=suite,
+            suite=suite or "standard",
+            suite_given=suite is not None,
             duration=lasting if lasting is not None else SOAK_SECONDS if suite == "soak" else None,
             keep_going=keep_going,
             probes=IsolateOptions(

@@ -40,14 +40,17 @@ class Counter:
     after: float | None
 
 
+_CORRUPTED = frozenset({"vllm:corrupted_requests_total"})
+
+
 @dataclass(frozen=True, slots=True)
 class Verification:
     """A whole verification. `target` is the endpoint, or the command that was launched.
 
-    `incident` is what the log says where a launched engine failed; `xids` are the kernel's lines about GPUs
-    meanwhile, `kernel_log` says where they were read, or why they could not be. `golden` names the file of
-    trusted answers, `recorded` the one that was written, `unrecorded` says why it was not. `untestable` is the
-    reason why nothing can be said.
+    `incident` is what the log says where a launched engine failed; `xids` are the kernel's lines about its GPUs
+    meanwhile, `other_xids` those about GPUs that it can't use, `kernel_log` says where they were read, or why they
+    could not be. `golden` names the file of trusted answers, `recorded` the one that was written, `unrecorded` says
+    why it was not. `untestable` is the reason why nothing can be said.
     """
 
     culpa_version: str
@@ -61,6 +64,7 @@ class Verification:
     seconds: float
     counters: tuple[Counter, ...] = ()
     xids: tuple[str, ...] = ()
+    other_xids: tuple[str, ...] = ()
     kernel_log: str = ""
     incident: Incident | None = None
     golden: str = ""
@@ -82,7 +86,16 @@ class Verification:
     @property
     def failed(self) -> bool:
         """Whether anything went wrong, on the engine's side or on the kernel's."""
-        return bool(self.failures or self.incident or self.xids)
+        return bool(self.failures or self.incident or self.xids or self.corrupted)
+
+    @property
+    def corrupted(self) -> int:
+        """How many requests more the engine itself counts as corrupted than before, NaN in their logits."""
+        return sum(
+            max(0, int((one.after or 0) - (one.before or 0)))
+            for one in self.counters
+            if one.name in _CORRUPTED
+        )
 
     @property
     def passed(self) -> bool:

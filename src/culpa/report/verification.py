@@ -45,6 +45,8 @@ def verdict(found: Verification) -> str:
         return (
             f"FAILED: every answer was right, but the kernel reported {plural(len(found.xids), 'GPU error')}"
         )
+    if found.corrupted:
+        return f"FAILED: the engine itself counts {plural(found.corrupted, 'request')} with NaN in the logits"
     if found.interrupted:
         return "Interrupted: no failure so far."
     if found.undecided:
@@ -144,10 +146,11 @@ def junit_xml(found: Verification) -> str:
             ElementTree.SubElement(case, "failure", type=probe.symptom or "wrong", message=said)
         elif probe.status != "right":
             ElementTree.SubElement(case, "skipped", message=f"{_WORDS[probe.status]}: {said}")
-    if found.untestable or found.xids:
+    if found.untestable or found.xids or found.corrupted:
         case = ElementTree.SubElement(suite, "testcase", classname="culpa.host", name="engine and kernel")
         kind = "error" if found.untestable else "failure"
-        ElementTree.SubElement(case, kind, message=clean.line(found.untestable or "; ".join(found.xids)))
+        said = found.untestable or "; ".join(found.xids) or verdict(found)
+        ElementTree.SubElement(case, kind, message=clean.line(said))
     root = ElementTree.Element("testsuites")
     root.append(suite)
     ElementTree.indent(root)
@@ -187,6 +190,11 @@ def _notes(found: Verification) -> list[str]:
     caveats = dict.fromkeys(one.caveat for one in found.probes if one.status == "right" and one.caveat)
     notes += [sentence(caveat) for caveat in caveats]
     notes.append(f"Kernel log: {found.kernel_log}.")
+    if found.other_xids:
+        notes.append(
+            f"GPUs that this engine does not use reported {plural(len(found.other_xids), 'error')} meanwhile, which "
+            f"do not count: {found.other_xids[0]}"
+        )
     if found.golden:
         notes.append(f"Answers were compared with {found.golden}.")
     if found.recorded:

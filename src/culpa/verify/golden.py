@@ -1,7 +1,8 @@
 """Trusted answers in a file: recorded from a configuration that is known to be right, compared with later ones."""
 
+import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -19,10 +20,30 @@ class BadGolden(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class Asking:
+    """What a user chose to ask: the length of long prompts, questions, records, and a digest of the request file."""
+
+    probe_tokens: int | None = None
+    questions: tuple[str, ...] = ()
+    records: tuple[str, ...] = ()
+    requests: str = ""
+
+
+def digest(request_file: str | None) -> str:
+    """A request file by its content, wherever it lies; empty without one. Raises BadGolden if it can't be read."""
+    if request_file is None:
+        return ""
+    try:
+        return hashlib.sha256(Path(request_file).read_bytes()).hexdigest()
+    except OSError as error:
+        raise BadGolden(f"--request {request_file}: can't be read: {error.strerror or error}") from None
+
+
+@dataclass(frozen=True, slots=True)
 class Golden:
     """Trusted answers, and the form in which they were asked for: the same must be asked again to compare.
 
-    `seed`, `limits` and `sizes` decide on the text of every prompt. `suite` is the one that was asked.
+    `seed`, `limits`, `sizes` and `asking` decide on the text of every prompt. `suite` is the one that was asked.
     """
 
     reference: Reference
@@ -30,6 +51,7 @@ class Golden:
     limits: Limits
     sizes: Sizes
     suite: str
+    asking: Asking = field(default_factory=Asking)
 
 
 def write_golden(golden: Golden, path: Path) -> None:

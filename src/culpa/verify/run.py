@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from culpa.engines import EngineAdapter, find_adapter, parse_command
 from culpa.executors import LocalExecutor
-from culpa.host import KernelLog, port_owner, read_machine, why_unreadable
+from culpa.host import KernelLog, port_owner, read_machine, visible_gpus, why_unreadable
 from culpa.hunt import Suite
 from culpa.interrupts import until_interrupted
 from culpa.model import Configuration, Launch
@@ -22,6 +22,7 @@ from culpa.session import Patience, Unanswerable
 from culpa.start import SCRATCH, Starter
 from culpa.target import Running, Started, Target
 from culpa.verify.golden import BadGolden, Golden, read_golden, write_golden
+from culpa.verify.gpu_messages import GpuMessages, why_elsewhere
 from culpa.verify.verifier import Verifier, VerifyOptions, with_suite
 
 Report = Callable[[ProbeReport], None]
@@ -65,8 +66,36 @@ def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Sta
 
 
 def _as_recorded(options: VerifyOptions, golden: Golden) -> VerifyOptions:
-    """The suite and seed of the recording: nothing else can be compared with it."""
-    return replace(options, suite=golden.suite, probes=replace(options.probes, seed=golden.seed))
+    """The options of the recording: nothing else can be compared with it. Raises BadGolden where the user asks for
+    something else, which would otherwise be passed over in silence."""
+    name, asked, given = f"--golden {options.golden}", golden.asking, options.asking
+    suite = golden.suite
+    if options.suite_given and (options.suite == "quick") != (golden.suite == "quick"):
+        raise BadGolden(
+            f"{name}: was recorded with --suite {golden.suite}, which --suite {options.suite} can't be compared with: "
+            "leave --suite out, or record again"
+        )
+    if options.suite_given:
+        suite = options.suite  # soak asks the standard suite again and again
+    for option, recorded, now in (
+        ("--probe-tokens", asked.probe_tokens, given.probe_tokens),
+        ("--question", asked.questions, given.questions),
+        ("--record", asked.records, given.records),
+    ):
+        if now and now != recorded:
+            how = f"with {option} {recorded}" if recorded else f"without {option}"
+            raise BadGolden(f"{name}: was recorded {how}: leave {option} out, or record again")
+    if asked.requests != given.requests:
+        want = "give the same file with --request" if asked.requests else "leave --request out"
+        raise BadGolden(f"{name}: was recorded with other requests: {want}, or record again")
+    probes = replace(
+        options.probes,
+        seed=golden.seed,
+        probe_tokens=asked.probe_tokens,
+        questions=asked.questions,
+        records=asked.records,
+    )
+    return replace(options, suite=suite, probes=probes)
 
 
 async def _verify(
@@ -79,7 +108,12 @@ async def _verify(
         await running.connect()
         with KernelLog(file=wanted.kernel_log) as kernel:
             verifier = Verifier(
-                running, options, kernel=kernel, golden=golden, report=report, started=starting
+                running,
+                options,
+                kernel=_messages_of(kernel, wanted),
+                golden=golden,
+                report=report,
+                started=starting,
             )
             interrupted = await _until_interrupted(verifier, running)
             return _result(verifier, options, wanted.endpoint, started, began, interrupted)
@@ -90,11 +124,29 @@ async def _verify(
         kernel_log = wanted.kernel_log or adapter.kernel_log(folder / SCRATCH)
         target = await _started(wanted, launch, adapter, folder, kernel_log, starting)
         with KernelLog(file=kernel_log) as kernel:
+            # An engine whose devices have a log of their own has none of this machine's GPUs.
+            own = adapter.kernel_log(folder / SCRATCH) is not None and wanted.kernel_log is None
+            visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
+            gpus = () if own else visible_gpus(read_machine().gpus, visible)
             verifier = Verifier(
-                target, options, kernel=kernel, golden=golden, report=report, started=starting
+                target,
+                options,
+                kernel=GpuMessages(kernel, gpus),
+                golden=golden,
+                report=report,
+                started=starting,
             )
             interrupted = await _until_interrupted(verifier, target)
             return _result(verifier, options, launch.command_line(), started, began, interrupted)
+
+
+def _messages_of(kernel: KernelLog, wanted: Wanted) -> GpuMessages:
+    """What is read of the kernel while an endpoint is asked: any GPU of its machine may be the engine's."""
+    elsewhere = why_elsewhere(wanted.endpoint or "") if wanted.kernel_log is None else ""
+    if elsewhere:
+        kernel.close()
+        kernel.unreadable = elsewhere
+    return GpuMessages(kernel, () if elsewhere or wanted.kernel_log else read_machine().gpus)
 
 
 async def _started(

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import culpa
 from culpa.evidence import Asked
-from culpa.host import KernelLog
 from culpa.hunt import SizesSoFar, Suite
 from culpa.metrics import counters, read_metrics
 from culpa.model import Incident
@@ -21,7 +20,8 @@ from culpa.model.verification import ProbeReport, Verification
 from culpa.probes import Answer, Judgement, Probe, judge, reference_from, with_new_sessions
 from culpa.session import Failed, Unanswerable
 from culpa.target import Target
-from culpa.verify.golden import BadGolden, Golden
+from culpa.verify.golden import Asking, BadGolden, Golden, digest
+from culpa.verify.gpu_messages import GpuMessages
 
 QUICK = ("completions", "stream", "same_twice", "cold")  # beside `short` and `medium`
 QUICK_TOKENS = 4_000
@@ -32,7 +32,8 @@ START = Probe("start", (), description="the engine's own start")
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """What a verification is asked to do. `duration` is seconds; None means once through the suite."""
+    """What a verification is asked to do. `duration` is seconds; None means once through the suite. `suite_given` says
+    that the user named the suite."""
 
     suite: str = "standard"
     duration: float | None = None
@@ -40,6 +41,17 @@ class VerifyOptions:
     probes: IsolateOptions = field(default_factory=IsolateOptions)
     golden: Path | None = None
     record_golden: Path | None = None
+    suite_given: bool = False
+
+    @property
+    def asking(self) -> Asking:
+        """What decides beside the suite on the text of the prompts."""
+        return Asking(
+            self.probes.probe_tokens,
+            self.probes.questions,
+            self.probes.records,
+            digest(self.probes.request_file),
+        )
 
 
 class Verifier:
@@ -50,7 +62,7 @@ class Verifier:
         target: Target,
         options: VerifyOptions,
         *,
-        kernel: KernelLog,
+        kernel: GpuMessages,
         golden: Golden | None = None,
         report: Callable[[ProbeReport], None] = lambda _: None,
         started: Callable[[str, int], None] = lambda _name, _round: None,
@@ -65,7 +77,6 @@ class Verifier:
         self._clock = clock
         self.probes: list[ProbeReport] = []
         self.asked: list[Asked] = []
-        self.xids: list[str] = []
         self.incident: Incident | None = None
         self.untestable = ""
         self._before: dict[str, float] = {}
@@ -112,7 +123,7 @@ class Verifier:
         began = self._clock()
         came = await self._target.ask(probe)
         seconds = self._clock() - began
-        self._take_xids()
+        self._kernel.look()
         if isinstance(came, Unanswerable):
             self.untestable = came.reason
             return False
@@ -155,20 +166,9 @@ class Verifier:
         self.probes.append(report)
         self._report(report)
 
-    def _take_xids(self) -> None:
-        """Lines of the kernel about GPUs, since the last look."""
-        try:
-            lines = self._kernel.read()
-        except OSError as error:
-            lines = []
-            self._kernel.unreadable = f"it can't be read any more ({error.strerror or error})"
-        self.xids += [
-            redact(printable(line)) for line in lines if "NVRM: Xid" in line or "fallen off the bus" in line
-        ]
-
     def result(self, *, target: str, started: str, seconds: float, interrupted: bool) -> Verification:
         """What was seen so far, as one value."""
-        self._take_xids()
+        self._kernel.look()
         return Verification(
             culpa_version=culpa.__version__,
             started=started,
@@ -180,8 +180,9 @@ class Verifier:
             probes=tuple(self.probes),
             seconds=round(seconds, 3),
             counters=counters(self._before, self._after),
-            xids=tuple(self.xids),
-            kernel_log=self._kernel.unreadable or f"read from {self._kernel.source} all the time",
+            xids=tuple(self._kernel.own),
+            other_xids=tuple(self._kernel.others),
+            kernel_log=self._kernel.source,
             incident=self.incident,
             golden=str(self._options.golden or ""),
             untestable=redact(printable(self.untestable)),
@@ -201,6 +202,7 @@ class Verifier:
             self._limits,
             self._sizes.now,
             self._options.suite,
+            self._options.asking,
         )
 
 

@@ -19,7 +19,7 @@ from culpa.interrupts import until_interrupted
 from culpa.model import Configuration, Launch
 from culpa.model.verification import ProbeReport, Verification
 from culpa.session import Patience, Unanswerable
-from culpa.start import SCRATCH, Starter
+from culpa.start import SCRATCH, Instrument, Starter
 from culpa.target import Running, Started, Target
 from culpa.verify.golden import BadGolden, Golden, read_golden, write_golden
 from culpa.verify.gpu_messages import GpuMessages, why_elsewhere
@@ -35,7 +35,7 @@ class CannotVerify(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be verified: an endpoint, or a launch, as texts."""
+    """What is to be verified: an endpoint, or a launch, as texts. `instrument` measures in the engine's processes."""
 
     endpoint: str | None = None
     model: str = ""
@@ -45,6 +45,7 @@ class Wanted:
     out: Path | None = None
     kernel_log: Path | None = None
     patience: Patience = field(default_factory=Patience)
+    instrument: Instrument | None = None
 
 
 def verify(wanted: Wanted, options: VerifyOptions, report: Report, starting: Starting) -> Verification:
@@ -176,7 +177,7 @@ async def _started(
         kernel_log=kernel_log,
     )
     starting("start", 0)
-    session = await starter.start(launch, Configuration(()), folder)
+    session = await starter.start(launch, Configuration(()), folder, wanted.instrument)
     if isinstance(session, Unanswerable):
         raise CannotVerify(session.reason)
     try:

@@ -58,10 +58,11 @@ def check_switch(environment: Mapping[str, str] = os.environ) -> None:
         settings = read_settings(environment)
     except BadSetting as error:
         raise BadLaunch(str(error)) from None
-    if settings is not None and settings.planted is not None:
+    if settings is not None and settings.plants:
         from culpa_lab.guard.plant import check_plant
 
-        check_plant(settings.planted)
+        for planted in settings.plants:
+            check_plant(planted)
 
 
 __all__ = ["check_switch", "schedule_watch", "stage_watch"]

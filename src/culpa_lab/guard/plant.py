@@ -1,8 +1,8 @@
 """Faults that a self-test plants in the running engine: each changes one thing that the guard should see, once.
 
-`CULPA_GUARD_PLANT=NAME[:key=value...]`: `stage` (the second one, if there are several; of a hand-over the
-first), `after` (tokens of a request that have to be
-computed before it, 0).
+`CULPA_GUARD_PLANT=NAME[:key=value...][,NAME...]`: `stage` (the second one, if there are several; of a hand-over the
+first), `after` (tokens of a request that
+have to be computed before it, 0), `step` (not before this one, 0).
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from culpa_guard import Guard
+from culpa_guard import Guard, kinds
 from culpa_guard.settings import Planted
 from culpa_lab.engine.arena import Arena
 from culpa_lab.engine.decode import BatchInputs
@@ -18,35 +18,38 @@ from culpa_lab.engine.errors import BadLaunch
 from culpa_lab.engine.prefill import PieceInputs, StateBinding
 from culpa_lab.engine.steps import Segment, Step
 
-PLANTS = (
-    "swap_bindings",
-    "state_index",
-    "state_out_of_range",
-    "foreign_state",
-    "foreign_block",
-    "block_out_of_range",
-    "slot_offset",
-    "shared_metadata",
-    "shared_buffer",
-    "stale_pointer",
-    "handover",
-    "scribble",
-    "red_zone",
-    "nan_state",
-    "not_cleared",
-    "empty_state",
-    "stored_state",
-)
-_OPTIONS = ("stage", "after")
+FAULTS: dict[str, tuple[str, ...]] = {
+    "swap_bindings": (kinds.BIND_MISMATCH,),
+    "state_index": (kinds.STATE_INDEX_NOT_SCHEDULED,),
+    "state_out_of_range": (kinds.STATE_INDEX_OUT_OF_RANGE,),
+    "foreign_state": (kinds.STATE_INDEX_NOT_SCHEDULED, kinds.STATE_INDEX_NOT_UNIQUE),
+    "foreign_block": (kinds.BLOCK_NOT_OWNED,),
+    "block_out_of_range": (kinds.BLOCK_OUT_OF_RANGE,),
+    "slot_offset": (kinds.SLOT_MAPPING_MISMATCH,),
+    "shared_metadata": (kinds.METADATA_SHARED_ACROSS_GROUPS,),
+    "shared_buffer": (kinds.METADATA_SHARED_ACROSS_GROUPS,),
+    "stale_pointer": (kinds.CAPTURED_POINTER_STALE,),
+    "handover": (kinds.HANDOVER_MISMATCH,),
+    "scribble": (kinds.PAGE_CHANGED_WITHOUT_WRITE,),
+    "red_zone": (kinds.RED_ZONE_CHANGED,),
+    "nan_state": (kinds.STATE_NOT_FINITE,),
+    "not_cleared": (kinds.FREED_STATE_READ,),
+    "initial_state": (kinds.INITIAL_STATE_MISMATCH,),
+    "stored_state": (kinds.PREFIX_STATE_MISMATCH,),
+}
+"""Fault to the kinds that name it rightly."""
+_OPTIONS = ("stage", "after", "step")
 
 
 def check_plant(planted: Planted) -> None:
     """Raise BadLaunch for a fault or an option that there is not."""
-    if planted.fault not in PLANTS:
-        raise BadLaunch(f"CULPA_GUARD_PLANT={planted.fault}: there are {', '.join(PLANTS)}")
+    if planted.fault not in FAULTS:
+        raise BadLaunch(f"CULPA_GUARD_PLANT={planted.fault}: there are {', '.join(FAULTS)}")
     for name, value in planted.options.items():
         if name not in _OPTIONS or not value.isdigit():
-            raise BadLaunch(f"CULPA_GUARD_PLANT: {name}={value}: there are {' and '.join(_OPTIONS)}, numbers")
+            raise BadLaunch(
+                f"CULPA_GUARD_PLANT: {name}={value}: there are {', '.join(_OPTIONS)}, whole numbers"
+            )
 
 
 class Plant:
@@ -55,6 +58,7 @@ class Plant:
     def __init__(self, planted: Planted, guard: Guard, blocks: int, stage: int, stages: int) -> None:
         self._fault = planted.fault
         self._after = int(planted.options.get("after", 0))
+        self._first = int(planted.options.get("step", 0))
         usual = 0 if planted.fault == "handover" or stages == 1 else 1
         self._here = int(planted.options.get("stage", usual)) == stage
         self._gdn: list[int] = []  # groups that have layers on this stage
@@ -95,7 +99,7 @@ class Plant:
                 indices[last] = indices[first]
         elif begins and self._turn("not_cleared"):
             inputs.source[first] = inputs.run[first]
-        elif not begins and self._turn("empty_state"):
+        elif not begins and self._turn("initial_state"):
             inputs.source[first] = 0
         elif captured and self._turn("stale_pointer"):
             held = bindings[first].run() % (self._blocks - 1) + 1
@@ -159,10 +163,10 @@ class Plant:
             self._planted(request=segment.request)
 
     def _turn(self, fault: str) -> bool:
-        if self.done or not self._here or fault != self._fault:
+        if self.done or not self._here or fault != self._fault or self._guard.steps < self._first:
             return False
         self.done = True
         return True
 
     def _planted(self, **fields: object) -> None:
-        self._guard.planted(self._fault, **fields)
+        self._guard.planted(self._fault, expect=list(FAULTS[self._fault]), **fields)

@@ -25,8 +25,8 @@ from culpa_lab.model import ModelConfig
 Array = npt.NDArray[np.float32]
 
 CHECKS = (
-    "bindings", "ownership", "lineage", "tables", "slots", "states", "sharing", "captured", "handover",
-    "finite", "restored", "red_zone", "pages",
+    "grants", "lineage", "bindings", "pointers", "metadata_sharing", "block_tables", "slot_mappings",
+    "state_indices", "handover", "pages", "prefix_states", "finite", "red_zones",
 )  # fmt: skip
 
 
@@ -65,14 +65,10 @@ class StageGuard:
         self._given = GivenChecks(self._mirror, config.block_size)
         self._memory = MemoryChecks(self._model, self._groups, self._layers, arena, self._mirror)
         self._pages = min(settings.pages, arena.blocks - 1)
-        self._plant = (
-            Plant(settings.planted, guard, arena.blocks, self._rank, config.stages)
-            if settings.planted is not None
-            else None
-        )
+        self._plants = [Plant(one, guard, arena.blocks, self._rank, config.stages) for one in settings.plants]
         guard.start(CHECKS, self._left_out())
-        if self._plant is not None:
-            self._plant.allocated(arena)
+        for plant in self._plants:
+            plant.allocated(arena)
         guard.run("bindings", self._memory.bindings, len(range(*self._layers)))
 
     def warmed_up(self, blocks: Sequence[int]) -> None:
@@ -91,10 +87,10 @@ class StageGuard:
         self._mirror.take(step)
         if self._looks:
             count = len(step.segments)
-            guard.run("ownership", lambda: self._mirror.ownership(step), count)
+            guard.run("grants", lambda: self._mirror.ownership(step), count)
             guard.run("lineage", lambda: self._mirror.lineage(step), count)
             if self._config.enable_prefix_caching:
-                guard.run("restored", lambda: self._memory.restored(step), count)
+                guard.run("prefix_states", lambda: self._memory.restored(step), count)
             if self._pages:
                 self._memory.remember(self._mirror.written(step), self._pages)
         self._mirror.apply(step)
@@ -123,34 +119,34 @@ class StageGuard:
         """A piece of a prompt is about to run."""
         if not self._looks:
             return
-        if self._plant is not None:
-            self._plant.piece(segment, inputs, bindings, captured)
+        for plant in self._plants:
+            plant.piece(segment, inputs, bindings, captured)
         guard, rows = self.guard, [[row] for row in inputs.rows]
-        guard.run("tables", lambda: self._given.tables([segment], rows))
-        guard.run("slots", lambda: self._given.starts([segment], rows))
-        guard.run("states", lambda: self._given.piece(segment, inputs))
+        guard.run("block_tables", lambda: self._given.tables([segment], rows))
+        guard.run("slot_mappings", lambda: self._given.starts([segment], rows))
+        guard.run("state_indices", lambda: self._given.piece(segment, inputs))
         if captured:
-            guard.run("captured", lambda: self._given.captured(segment, inputs, bindings))
+            guard.run("pointers", lambda: self._given.captured(segment, inputs, bindings))
 
     def decoding(self, segments: Sequence[Segment], inputs: BatchInputs, captured: bool) -> None:
         """A decode step is about to run."""
         if not self._looks:
             return
-        if self._plant is not None:
-            self._plant.decoding(segments, inputs)
+        for plant in self._plants:
+            plant.decoding(segments, inputs)
         guard, count = self.guard, len(segments)
-        guard.run("tables", lambda: self._given.tables(segments, inputs.rows), count)
-        guard.run("slots", lambda: self._given.starts(segments, inputs.rows), count)
-        guard.run("states", lambda: self._given.batch(segments, inputs), count)
-        guard.run("sharing", lambda: self._given.sharing(segments, inputs))
+        guard.run("block_tables", lambda: self._given.tables(segments, inputs.rows), count)
+        guard.run("slot_mappings", lambda: self._given.starts(segments, inputs.rows), count)
+        guard.run("state_indices", lambda: self._given.batch(segments, inputs), count)
+        guard.run("metadata_sharing", lambda: self._given.sharing(segments, inputs))
 
     def sent(self, step: Step, hidden: Array, hand_off: HandOff) -> None:
         """Sign what is handed on, so that the next stage can tell whether it got that."""
         if not self._looks:
             return
         hand_off.sign(step.number, len(hidden), checksum(hidden))
-        if self._plant is not None:
-            self._plant.sent(hand_off.buffer(step.number, len(hidden)))
+        for plant in self._plants:
+            plant.sent(hand_off.buffer(step.number, len(hidden)))
 
     def ended(self, step: Step) -> None:
         """What the step left in memory."""
@@ -158,16 +154,16 @@ class StageGuard:
         if not self._looks:
             self._memory.forget(step)
             return
-        if self._plant is not None:
-            self._plant.wrote(step, self._arena, self._memory.watched)
+        for plant in self._plants:
+            plant.wrote(step, self._arena, self._memory.watched)
         guard.run("finite", lambda: self._memory.finite(step), len(step.segments))
-        guard.run("red_zone", self._memory.red_zone)
+        guard.run("red_zones", self._memory.red_zone)
         if self._pages:
             guard.run("pages", self._memory.unchanged, self._pages)
         if self._config.enable_prefix_caching:
             self._memory.stored(step)
-            if self._plant is not None:
-                self._plant.kept(step, self._arena)
+            for plant in self._plants:
+                plant.kept(step, self._arena)
 
     def idle(self) -> None:
         """Write the counts, if there is anything new: whoever ends the engine does not ask before."""
@@ -179,13 +175,13 @@ class StageGuard:
         config = self._config
         left = []
         if not config.prefill_graphs:
-            left.append(("captured", "nothing is captured in this launch"))
+            left.append(("pointers", "nothing is captured in this launch"))
         if config.stages == 1:
             left.append(("handover", "there is one stage only"))
         elif self._rank == 0:
             left.append(("handover", "the first stage receives nothing"))
         if not config.enable_prefix_caching:
-            left.append(("restored", "prefix caching is off"))
+            left.append(("prefix_states", "prefix caching is off"))
         if not self.guard.settings.pages:
             left.append(("pages", "CULPA_GUARD_PAGES is not set: no checksums of pages"))
         return left

@@ -13,7 +13,7 @@ from tests.lab.engine.test_lab_faults import CASES, FOUR, SHORT, A, B, Case
 from culpa_guard import GuardViolation
 from culpa_lab.engine.errors import AcceleratorError, BadLaunch, OutOfMemoryError
 from culpa_lab.guard import check_switch
-from culpa_lab.guard.plant import PLANTS
+from culpa_lab.guard.plant import FAULTS as PLANTS
 
 Line = dict[str, Any]
 
@@ -226,7 +226,7 @@ PLANTED: Sequence[tuple[str, set[str], dict[str, Any], Sequence[Sequence[Prompt]
     ("red_zone", {"red_zone_changed"}, {}, [[A]]),
     ("nan_state", {"state_not_finite"}, {}, [[A]]),
     ("not_cleared", {"freed_state_read"}, {}, [[A]]),
-    ("empty_state", {"initial_state_mismatch"}, {}, [[A]]),
+    ("initial_state", {"initial_state_mismatch"}, {}, [[A]]),
     ("stored_state", {"prefix_state_mismatch"}, {}, [[A], [A]]),
 )
 

@@ -15,6 +15,7 @@ ROOMS = (
     "mitigation",
     "replay",
     "isolate",
+    "guarded",
     "verify",
     "report",
     "assemble",

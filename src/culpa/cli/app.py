@@ -14,6 +14,7 @@ from culpa.cli.bench import bench
 from culpa.cli.demo import demo
 from culpa.cli.env import env
 from culpa.cli.errors import complain
+from culpa.cli.guard import guard
 from culpa.cli.isolate import isolate
 from culpa.cli.layout import layout
 from culpa.cli.minimize import minimize
@@ -44,6 +45,7 @@ app.command(short_help="Find the settings that a failure of an engine needs, by 
 app.command(short_help="Isolate a known fault of the reference engine: no GPU, no download.")(demo)
 app.command(short_help="The smallest command and requests that still fail, as files to run.")(minimize)
 app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)
+app.command(short_help="Run an engine with checks of its state and cache bindings inside it.")(guard)
 app.command(short_help="Read logs and say what broke, where, and how sure that is.")(triage)
 app.command(short_help="Print what surrounds an engine, checked against known reports.")(env)
 app.command(short_help="A stored run as a page, an issue, an advisory; private things out.")(report)

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from culpa.model.guard import GuardedProcess, GuardRecord, LeftOutCheck, Violation
+from culpa.model.guard import GuardedProcess, GuardRecord, LeftOutCheck, PlantedFault, Violation
 from culpa.model.redact import printable
 
 MOST_BYTES_A_LINE = 1 << 20
@@ -93,6 +93,14 @@ class _Summary(_Line):
     by_kind: dict[str, int] = Field(default_factory=dict)
 
 
+class _Planted(_Line):
+    fault: Annotated[str, BeforeValidator(_text)]
+    stage: _Stage = None
+    step: int | None = None
+    layer: _Text = None
+    expect: list[Annotated[str, BeforeValidator(_text)]] = Field(default_factory=list)
+
+
 def in_order(violation: Violation) -> tuple[int, float]:
     """The order of cause and consequence: by step, what was seen before the first step in front, then by time."""
     step = violation.step if violation.step is not None else -1
@@ -118,7 +126,7 @@ class GuardReader:
     folder: Path
     _files: dict[Path, _File] = field(default_factory=dict)
     _violations: list[Violation] = field(default_factory=list)
-    _planted: list[str] = field(default_factory=list)
+    _planted: list[PlantedFault] = field(default_factory=list)
     _problems: dict[str, int] = field(default_factory=dict)
 
     def update(self) -> list[Violation]:
@@ -202,7 +210,7 @@ class GuardReader:
         elif event == "summary":
             self._summary(file, _Summary.model_validate(content))
         elif event == "planted":
-            self._planted.append(str(_text({k: v for k, v in content.items() if k not in ("event", "time")})))
+            self._planted.append(self._plant(file, content))
         elif event == "left_out":
             self._left_out(file, _LeftOut.model_validate(content))
         elif event == "guard_error":
@@ -211,6 +219,13 @@ class GuardReader:
         else:
             raise ValueError("unknown event")
         return None
+
+    def _plant(self, file: _File, content: dict[str, Any]) -> PlantedFault:
+        line = _Planted.model_validate(content)
+        known = {"event", "time", "fault", "stage", "rank", "step", "layer", "expect"}
+        rest = {name: value for name, value in content.items() if name not in known}
+        stage = line.stage or (file.process.stage if file.process else None)
+        return PlantedFault(line.fault, stage, line.step, line.layer, tuple(line.expect), str(_text(rest)))
 
     def _violation(self, file: _File, line: _Violation) -> Violation:
         process = file.process

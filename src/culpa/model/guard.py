@@ -67,6 +67,18 @@ class GuardedProcess:
 
 
 @dataclass(frozen=True, slots=True)
+class PlantedFault:
+    """A fault that was planted on purpose. `expect` are the kinds that name it rightly, `told` what else it said."""
+
+    fault: str
+    stage: str | None = None
+    step: int | None = None
+    layer: str | None = None
+    expect: tuple[str, ...] = ()
+    told: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class GuardRecord:
     """Everything that the guard wrote in one life of an engine.
 
@@ -78,7 +90,7 @@ class GuardRecord:
     violations: tuple[Violation, ...] = ()
     total: int = 0
     kinds: tuple[tuple[str, int], ...] = ()
-    planted: tuple[str, ...] = ()
+    planted: tuple[PlantedFault, ...] = ()
     problems: tuple[str, ...] = ()
 
     @property
@@ -145,3 +157,62 @@ class GuardedTrial:
     trial: int
     failed: bool
     record: GuardRecord
+
+
+@dataclass(frozen=True, slots=True)
+class GuardedRun:
+    """An engine that ran with the guard in it. `failure` is how the engine failed, in words, empty if it did not.
+
+    `asked` says what was asked of it, `folder` where the guard's files lie.
+    """
+
+    target: str
+    mode: str
+    record: GuardRecord
+    seconds: float
+    asked: str = ""
+    failure: str = ""
+    untestable: str = ""
+    interrupted: bool = False
+    folder: str = ""
+
+    @property
+    def clean(self) -> bool:
+        """Whether the guard was there, and neither it nor anybody else has anything to complain of."""
+        return bool(self.record.processes) and not (self.record.total or self.failure or self.untestable)
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """Whether a planted fault was caught. `found` is the violation that names it, `reason` why there is none.
+
+    `applies` is False for a fault that this launch has no place for.
+    """
+
+    fault: str
+    planted: PlantedFault | None
+    found: Violation | None
+    reason: str = ""
+    applies: bool = True
+
+    @property
+    def caught(self) -> bool:
+        """Whether it was named rightly."""
+        return self.found is not None
+
+
+@dataclass(frozen=True, slots=True)
+class SelfTest:
+    """The guard tried on an engine: a healthy run, and faults that were planted."""
+
+    target: str
+    healthy: GuardedRun
+    proofs: tuple[Proof, ...]
+    seconds: float
+    folder: str = ""
+    interrupted: bool = False
+
+    @property
+    def passed(self) -> bool:
+        """Whether the healthy run was clean and every fault that applies was caught."""
+        return self.healthy.clean and all(proof.caught for proof in self.proofs if proof.applies)

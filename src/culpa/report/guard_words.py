@@ -65,7 +65,8 @@ def checked(record: GuardRecord) -> list[str]:
     """What was watched: processes, steps, checks; and what was not, with the reason."""
     sentences = []
     if record.processes:
-        parts = [plural(len(record.processes), "process"), plural(record.steps, "step")]
+        count = len(record.processes)
+        parts = [f"{count:,} process{'' if count == 1 else 'es'}", plural(record.steps, "step")]
         if record.requests:
             parts.append(plural(record.requests, "request"))
         sentences.append(f"The guard watched {listing(parts)}; checks: {', '.join(record.checks) or 'none'}.")

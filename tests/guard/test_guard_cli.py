@@ -11,6 +11,7 @@ from typing import Any
 import httpx2
 import pytest
 from tests.lab.engine.engines import checkpoint
+from tests.loop.runs import FACTORS, FAKE_ENGINE, LAUNCH
 
 from culpa.cli.app import _run
 from culpa.host import free_port
@@ -118,21 +119,6 @@ def test_a_folder_that_holds_a_run_is_refused(capsys: pytest.CaptureFixture[str]
 def test_isolate_with_the_guard_refuses_an_engine_that_has_none(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    llama = tmp_path / "llama-server"
-    llama.write_text("#!/bin/sh\n")
-    llama.chmod(0o755)
-    (tmp_path / "x.gguf").touch()
-    code = _run(
-        [
-            "isolate",
-            "--guard",
-            "--out",
-            str(tmp_path / "run"),
-            "--",
-            str(llama),
-            "-m",
-            str(tmp_path / "x.gguf"),
-        ]
-    )
-    assert code == 2
-    assert "llama.cpp has no guard" in capsys.readouterr().err
+    words = ("--factors", str(FACTORS), "--", sys.executable, str(FAKE_ENGINE), *LAUNCH.split())
+    assert _run(["isolate", "--guard", "--out", str(tmp_path / "run"), *words]) == 2
+    assert "--guard: fake has no guard" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from culpa.model import ExperimentOutcome, Outcome
+from culpa.model import ExperimentOutcome, Level, Outcome
 from culpa.report import clean, words
 from culpa.report.advisory_facts import (
     Workaround,
@@ -22,7 +22,7 @@ from culpa.report.advisory_facts import (
 from culpa.report.advisory_language import LANGUAGES, Language
 from culpa.report.asked_arms import asked_arms
 from culpa.report.excerpts import around
-from culpa.report.markup import Markdown, cell, code, fence, finalize, link, table
+from culpa.report.markup import Markdown, cell, code, fence, finalize, link, table, tidy
 from culpa.report.source import ReportSource
 
 EXAMPLE_ENGINE = "culpa-lab"  # the reference engine: its faults are switched on
@@ -44,7 +44,7 @@ def advisory(source: ReportSource, language: str = "en") -> str:
     rendered = (
         _templates().get_template(f"advisory.{language}.md.j2").render(_context(source, LANGUAGES[language]))
     )
-    return rendered.rstrip("\n") + "\n"
+    return tidy(rendered)
 
 
 @cache
@@ -91,6 +91,8 @@ def _context(source: ReportSource, language: Language) -> dict[str, Any]:
             }
             for finding in findings
         ],
+        "isolated": all(finding.level in (Level.ISOLATED, Level.LOCATED) for finding in findings),
+        "open_rates": _open_rates(source, language),
         "hunted": experiment.hunted,
         "root": root,
         "environment": environment(source),
@@ -151,6 +153,17 @@ def _rate(source: ReportSource, language: Language) -> tuple[str, str] | None:
         return None
     low, high = rate_interval(count)
     return language.percent(low), language.percent(high)
+
+
+def _open_rates(source: ReportSource, language: Language) -> tuple[str, str] | None:
+    """The highest rates of failure that passes leave open, by launch and by request, where nothing failed."""
+    from culpa.search.exposure import excluded_rate
+
+    passes = words.passing(source.experiment)
+    requests = sum(trial.exposure.requests for trial in passes)
+    if not passes or not requests:
+        return None
+    return language.percent(excluded_rate(len(passes))), language.percent(excluded_rate(requests))
 
 
 def _offered(offered: Workaround | None) -> dict[str, Any] | None:

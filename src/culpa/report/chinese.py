@@ -32,7 +32,9 @@ _TRIALS = re.compile(r"trials? ([\d, ]+(?: and \d+)?)")
 _SLOT = re.compile(r"\\\{(\w+)\\\}")
 
 
-class _Sentence(BaseModel):
+class Sentence(BaseModel):
+    """A sentence in both languages, with slots."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
     en: str
     zh: str
@@ -43,7 +45,7 @@ class _File(BaseModel):
     symptoms: dict[str, str]
     factors: dict[str, str]
     xids: dict[str, str]
-    sentence: tuple[_Sentence, ...]
+    sentence: tuple[Sentence, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +65,28 @@ class Tables:
 
 
 @cache
+def _read() -> _File:
+    text = files("culpa.report").joinpath("data/chinese.toml").read_text(encoding="utf-8")
+    return _File.model_validate(tomllib.loads(text))
+
+
+def sentences() -> tuple[Sentence, ...]:
+    """All sentences of the data file."""
+    return _read().sentence
+
+
+@cache
 def load_tables() -> Tables:
     """The tables. Raises ValueError where a sentence asks for what its pattern does not hold."""
-    text = files("culpa.report").joinpath("data/chinese.toml").read_text(encoding="utf-8")
-    read = _File.model_validate(tomllib.loads(text))
+    read = _read()
     # The more of a sentence is fixed the earlier it is tried: "fails with it at {level} too", "fails with {what} too".
     exact_first = sorted(read.sentence, key=lambda one: -len(re.sub(r"\{\w+\}", "", one.en)))
     return Tables(read.symptoms, read.factors, read.xids, tuple(_rule(one) for one in exact_first))
 
 
-def _rule(sentence: _Sentence) -> _Rule:
+def _rule(sentence: Sentence) -> _Rule:
     # RE2, since sentences quote what engines wrote: its time grows with their length only.
-    pattern = re2.compile(_SLOT.sub(lambda slot: f"(?P<{slot.group(1)}>.+?)", re.escape(sentence.en)))
+    pattern = re2.compile(_SLOT.sub(lambda found: f"(?P<{found.group(1)}>.+?)", re.escape(sentence.en)))
     missing = set(re.findall(r"\{(\w+)\}", sentence.zh)) - set(pattern.groupindex)
     if missing:
         raise ValueError(f"{sentence.zh}: {min(missing)} is not in {sentence.en}")
@@ -89,7 +101,7 @@ def known(text: str) -> str | None:
     for rule in load_tables().rules:
         match = rule.pattern.fullmatch(text)
         if match is not None:
-            slots = {name: _slot(name, value) for name, value in match.groupdict().items()}
+            slots = {name: slot(name, value) for name, value in match.groupdict().items()}
             return rule.chinese.format_map(slots)
     return None
 
@@ -107,7 +119,8 @@ def outcome(text: str) -> str:
     return "，".join(known(part) or part for part in text.split(", "))
 
 
-def _slot(name: str, value: str) -> str:
+def slot(name: str, value: str) -> str:
+    """What stands in a slot, in Chinese where the slot's name says that it can be."""
     if name.startswith("trials"):
         return trials(value)
     if name.startswith("names"):
@@ -137,7 +150,7 @@ def symptom(name: str) -> str:
     head, colon, rest = name.partition(":")
     plain = re.sub(r" \(.*\)$", "", head).strip().replace(" ", "_")
     found = load_tables().symptoms.get(plain)
-    return f"{found}{'：' + rest.strip() if colon else ''}" if found else name
+    return f"{found}{'：' + rest.strip() if colon else ''}" if found else name.replace("_", " ")
 
 
 def factor(name: str) -> str:

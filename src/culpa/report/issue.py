@@ -5,7 +5,7 @@ from culpa.report.clean import line
 from culpa.report.issue_blocks import Blocks
 from culpa.report.issue_forms import Form, form_for
 from culpa.report.issue_limits import ROOM, ever_less
-from culpa.report.markup import text
+from culpa.report.markup import text, tidy
 from culpa.report.source import ReportSource
 
 _LONGEST_TITLE = 200
@@ -46,8 +46,8 @@ def _body(source: ReportSource, form: Form, blocks: Blocks) -> str:
         if rendered:
             parts += [f"### {section.heading}", "", "\n\n".join(rendered), ""]
     if blocks.cut:
-        parts += [f"_Cut to fit: {text('; '.join(blocks.cut))}. The rest lies in the folder of the run._", ""]
-    return "\n".join(parts)
+        parts += [f"Cut to fit: {text('; '.join(blocks.cut))}. The rest lies in the folder of the run.", ""]
+    return tidy("\n".join(parts))
 
 
 def _in_comment(title: str) -> str:

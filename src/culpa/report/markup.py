@@ -19,6 +19,7 @@ _BLOCK_START = re.compile(r"^(?:[#+=:-]|\d+(?=[.)](?:\s|$)))")
 _TAG = re.compile(r"<(?!\s|\d|=)|(?<!\s)>|^>|>(?![\s\d=])|&(?=[#\w])")
 _ENTITIES = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
 _BACKTICKS = re.compile(r"`+")
+_FENCE = re.compile(r"^`{3,}")
 _ADDRESS = re.compile(r"^https://[\w./#-]{1,300}$", re.ASCII)
 
 
@@ -65,6 +66,21 @@ def link(url: str, name: str = "") -> Markdown:
     if not _ADDRESS.match(url):
         return text(name or url)
     return Markdown(f"[{name}]({url})" if name else f"<{url}>")
+
+
+def tidy(markdown: str) -> str:
+    """Markdown without two blank lines in a row, but for those in fenced blocks, and with one line end at its end."""
+    kept: list[str] = []
+    fence_marks = ""
+    for one in markdown.split("\n"):
+        if fence_marks:
+            fence_marks = "" if one.strip() == fence_marks else fence_marks
+        elif (match := _FENCE.match(one)) is not None:
+            fence_marks = match.group()
+        elif not one.strip() and kept and not kept[-1]:
+            continue
+        kept.append(one)
+    return "\n".join(kept).strip("\n") + "\n"
 
 
 def finalize(value: object) -> str:

@@ -7,7 +7,7 @@ import pytest
 from culpa.hunt import Sizes, Suite
 from culpa.model.options import IsolateOptions
 from culpa.probes import Limits
-from culpa.verify.verifier import QUICK_TOKENS, VerifyOptions, with_suite
+from culpa.verify.verifier import QUICK_TOKENS, VerifyOptions, fitting, with_suite
 
 LIMITS = Limits("m", context_tokens=65_536)
 
@@ -32,3 +32,14 @@ def test_the_other_suites_ask_everything(suite: str) -> None:
     options = replace(VerifyOptions(), suite=suite)
     assert with_suite(options) == options
     assert {"warm", "switch", "many_at_once"} <= kinds(options)
+
+
+def test_the_quick_suites_own_length_fits_into_a_small_context() -> None:
+    quick = with_suite(VerifyOptions(suite="quick"))
+    assert fitting(quick, Limits("m", context_tokens=1024)).probe_tokens == 819
+    assert fitting(quick, LIMITS).probe_tokens == QUICK_TOKENS
+
+
+def test_a_length_that_was_asked_for_is_asked_whatever_the_context() -> None:
+    asked = with_suite(VerifyOptions(suite="quick", probes=IsolateOptions(probe_tokens=4000)))
+    assert fitting(asked, Limits("m", context_tokens=1024)).probe_tokens == 4000

@@ -17,7 +17,16 @@ from culpa.model import Incident
 from culpa.model.options import IsolateOptions
 from culpa.model.redact import printable, redact
 from culpa.model.verification import ProbeReport, Verification
-from culpa.probes import Answer, Judgement, Probe, judge, reference_from, with_new_sessions
+from culpa.probes import (
+    Answer,
+    Judgement,
+    Limits,
+    Probe,
+    judge,
+    long_prompt_tokens,
+    reference_from,
+    with_new_sessions,
+)
 from culpa.session import Failed, Unanswerable
 from culpa.target import Target
 from culpa.verify.golden import Asking, BadGolden, Golden, digest
@@ -33,7 +42,7 @@ START = Probe("start", (), description="the engine's own start")
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
     """What a verification is asked to do. `duration` is seconds; None means once through the suite. `suite_given` says
-    that the user named the suite."""
+    that the user named the suite, `size_chosen` that the suite and not the user chose the length of long prompts."""
 
     suite: str = "standard"
     duration: float | None = None
@@ -42,6 +51,7 @@ class VerifyOptions:
     golden: Path | None = None
     record_golden: Path | None = None
     suite_given: bool = False
+    size_chosen: bool = False
 
     @property
     def asking(self) -> Asking:
@@ -115,7 +125,7 @@ class Verifier:
         """The probes one by one: what the first answers tell decides on the size of the later ones."""
         if self._sizes.limits is not None:
             self._sizes = SizesSoFar(self._sizes.now)
-        source = Suite(self._options.probes).source(self._sizes)
+        source = Suite(fitting(self._options, self._limits)).source(self._sizes)
         while (probe := source(self._limits, asked)) is not None:
             yield probe
 
@@ -212,4 +222,16 @@ def with_suite(options: VerifyOptions) -> VerifyOptions:
         return options
     chosen = options.probes
     tokens = QUICK_TOKENS if chosen.probe_tokens is None else chosen.probe_tokens
-    return replace(options, probes=replace(chosen, probes=QUICK, probe_tokens=tokens))
+    return replace(
+        options,
+        probes=replace(chosen, probes=QUICK, probe_tokens=tokens),
+        size_chosen=chosen.probe_tokens is None,
+    )
+
+
+def fitting(options: VerifyOptions, limits: Limits) -> IsolateOptions:
+    """What is asked of an engine with these limits: a length that the suite chose, and not the user, must fit in."""
+    probes, context = options.probes, limits.context_tokens
+    if not options.size_chosen or probes.probe_tokens is None or context is None:
+        return probes
+    return replace(probes, probe_tokens=min(probes.probe_tokens, long_prompt_tokens(limits)))

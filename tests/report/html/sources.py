@@ -1,13 +1,15 @@
 """Stored runs that the tests of the page render, made without a run."""
 
+import json
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass, replace
 from enum import Enum
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from tests.report.blocks import trial
 from tests.report.cases import CASES, incident
+from tests.report.guard_cases import located, watched_in_vain
 
 from culpa.model import (
     Conclusion,
@@ -21,8 +23,13 @@ from culpa.model import (
     Signature,
     all_suspect,
 )
+from culpa.model.mitigation import Exposure as Passed
+from culpa.model.mitigation import Measured, Mitigation, NotOffered, Option, Workaround
 from culpa.model.told import Told
 from culpa.report.excerpts import LogExcerpt, ShownLine
+from culpa.report.html import page
+from culpa.report.html.labels import Language
+from culpa.report.mitigation import mitigation_json
 from culpa.report.probed import Exchange, Probed
 from culpa.report.source import ReportSource, TrialSource
 
@@ -90,11 +97,62 @@ def _made(make: Callable[[], Experiment]) -> ReportSource:
     return source_of(make())
 
 
+def measured() -> ReportSource:
+    """A run with a comparison of what keeps the failure away: better, worse, alike and unknown ratios."""
+    throughput = Measured("throughput", 36.9, 30.0, 40.0, 3, 0.41, 0.23, 0.72)
+    first = Measured("first_token", 0.21, 0.2, 0.3, 3, 1.0, 0.99, 1.01)
+    token = Measured("inter_token", 0.011, 0.01, 0.012, 3, 0.02, 0.01, 0.03)
+    capacity = Measured("capacity", 370617, 370617, 370617, 1)
+    option = Option(
+        "execution=eager",
+        (("execution", "graphs", "eager"),),
+        "vllm serve model --enforce-eager",
+        Passed(2, 18, 0.776, 0.153),
+        (throughput, first, token, capacity),
+        1.74,
+        (Workaround("vllm-63505", "https://github.com/vllm-project/vllm/issues/63505", "closed"),),
+        "passed",
+    )
+    found = Mitigation(
+        "0.1.0",
+        "2026-01-01T13:00:00+00:00",
+        60.0,
+        "vllm serve model",
+        "3 prompts of about 256 tokens",
+        3,
+        (Measured("throughput", 90.0, 80.0, 95.0, 3),),
+        (option,),
+        (
+            NotOffered(
+                (("prefix_caching", "on", "off"),), "symptom_shift", "gibberish in its place (trial 5)"
+            ),
+        ),
+        ("the machine was busy",),
+    )
+    return source_of(incident(), mitigation=json.loads(mitigation_json(found)))
+
+
 SOURCES: Mapping[str, Callable[[], ReportSource]] = {
-    name: partial(_made, make) for name, make in CASES.items()
+    **{name: partial(_made, make) for name, make in CASES.items()},
+    "located": partial(_made, located),
+    "watched_in_vain": partial(_made, watched_in_vain),
+    "measured": measured,
 }
 
 
+@cache
+def rendered(name: str, language: Language = "en") -> str:
+    """The page of a source."""
+    return page(SOURCES[name](), language)
+
+
+@cache
+def large_page() -> str:
+    """The page of a thousand trials."""
+    return page(large())
+
+
+@cache
 def large(count: int = 1000, factors: int = 12) -> ReportSource:
     """A run of very many trials, each with logs and requests, as the loader cuts them."""
     names = tuple(

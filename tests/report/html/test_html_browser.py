@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from tests.report.html.sources import SOURCES, engine_log, large, mapped
+from tests.report.html.sources import SOURCES, engine_log, large_page, mapped
 from tests.report.html.test_html_page import planted
 
 from culpa.report.html import page
@@ -167,7 +167,8 @@ def test_printed_it_shows_the_pictures_and_the_trials_that_matter(browser: "Brow
 
 
 def test_a_thousand_trials_open(browser: "Browser", pages: Path) -> None:
-    file = written(pages, "large", large())
+    file = pages / "large.html"
+    file.write_text(large_page(), encoding="utf-8")
     with opened(browser, file, viewport={"width": 360, "height": 740}) as tab:
         assert tab.locator("details.trial").count() == 1000
         assert tab.evaluate("document.documentElement.scrollWidth") <= 360

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from tests.report.html.markup import Reading
-from tests.report.html.sources import SOURCES, large, mapped, source_of
+from tests.report.html.sources import SOURCES, large_page, mapped, rendered, source_of
 
 from culpa.layout import Settings
 from culpa.report.html import page
 from culpa.report.html.labels import Language, _file
+from culpa.report.html.links import safe_link
 
 _ELEMENTS = frozenset(
     [
@@ -72,7 +73,7 @@ _ELEMENTS = frozenset(
 @pytest.mark.parametrize("name", SOURCES)
 @pytest.mark.parametrize("language", ["en", "zh"])
 def test_every_end_of_a_run_makes_a_well_formed_page(name: str, language: Language) -> None:
-    reading = Reading(page(SOURCES[name](), language))
+    reading = Reading(rendered(name, language))
     assert not reading.faults
     assert {tag for tag, _ in reading.elements} <= _ELEMENTS
     ids = reading.ids()
@@ -81,12 +82,12 @@ def test_every_end_of_a_run_makes_a_well_formed_page(name: str, language: Langua
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_the_same_run_gives_the_same_bytes(name: str) -> None:
-    assert page(SOURCES[name]()) == page(SOURCES[name]())
+    assert page(SOURCES[name]()) == rendered(name)
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_what_the_page_refers_to_is_there(name: str) -> None:
-    reading = Reading(page(SOURCES[name]()))
+    reading = Reading(rendered(name))
     ids = set(reading.ids())
     for tag, attributes in reading.elements:
         for reference in attributes.get("aria-labelledby", "").split():
@@ -97,9 +98,7 @@ def test_what_the_page_refers_to_is_there(name: str) -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_headings_go_down_one_step_at_a_time(name: str) -> None:
-    levels = [
-        int(tag[1]) for tag, _ in Reading(page(SOURCES[name]())).elements if re.fullmatch("h[1-6]", tag)
-    ]
+    levels = [int(tag[1]) for tag, _ in Reading(rendered(name)).elements if re.fullmatch("h[1-6]", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after <= before + 1 for before, after in pairwise(levels))
@@ -107,14 +106,14 @@ def test_headings_go_down_one_step_at_a_time(name: str) -> None:
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_every_picture_has_a_name_and_a_description(name: str) -> None:
-    for attributes in Reading(page(SOURCES[name]())).named("svg"):
+    for attributes in Reading(rendered(name)).named("svg"):
         if attributes.get("aria-hidden") != "true":
             assert attributes["role"] == "img"
             assert len(attributes["aria-labelledby"].split()) == 2
 
 
 def test_the_page_allows_nothing_but_its_own_style_and_script() -> None:
-    text = page(SOURCES["incident"]())
+    text = rendered("incident")
     policy = next(one["content"] for one in Reading(text).named("meta") if "http-equiv" in one)
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
@@ -124,7 +123,7 @@ def test_the_page_allows_nothing_but_its_own_style_and_script() -> None:
 
 
 def test_the_page_names_no_address_that_it_would_load() -> None:
-    reading = Reading(page(SOURCES["incident"]()))
+    reading = Reading(rendered("incident"))
     for tag, attributes in reading.elements:
         assert "src" not in attributes
         assert "style" not in attributes, f"<{tag}> would be stopped by the page's own policy"
@@ -145,7 +144,7 @@ def planted(text: str) -> str:
 
 
 def test_hostile_text_shows_as_text_everywhere() -> None:
-    clean = Reading(page(SOURCES["incident"]()))
+    clean = Reading(rendered("incident"))
     text = page(mapped(SOURCES["incident"](), planted))
     reading = Reading(text)
     assert not reading.faults
@@ -168,11 +167,11 @@ def test_no_character_that_acts_or_hides_is_in_the_page() -> None:
 
 
 def test_a_thousand_trials_make_a_page_that_a_browser_can_take() -> None:
-    assert len(page(large()).encode()) < 8_000_000
+    assert len(large_page().encode()) < 8_000_000
 
 
 def test_links_to_evidence_lead_from_where_the_page_lies() -> None:
-    near = Reading(page(SOURCES["incident"]()))
+    near = Reading(rendered("incident"))
     far = Reading(page(SOURCES["incident"](), base="runs/one run/"))
     folder = SOURCES["incident"]().trials[0].trial.folder
     assert f"{folder}/engine.log" in [one["href"] for one in near.named("a")]
@@ -199,7 +198,7 @@ def test_every_word_of_the_page_is_used() -> None:
     here = Path(str(resources.files("culpa.report")))
     sources = [*here.glob("html/*.py"), *here.glob("templates/html/*.j2")]
     text = "\n".join(path.read_text(encoding="utf-8") for path in sources)
-    built = {"status_", "role_", "asked_"}
+    built = {"status_", "role_", "asked_", "metric_"}
     unused = [
         name
         for name in _file().text
@@ -217,7 +216,52 @@ def test_chinese_words_keep_the_places_of_the_english_ones() -> None:
 
 
 def test_sentences_of_culpa_are_chinese_in_the_chinese_page_and_those_of_an_engine_stay() -> None:
-    shown = Reading(page(SOURCES["incident"](), "zh")).shown
+    shown = Reading(rendered("incident", "zh")).shown
     assert "原启动命令试验 3 次，失败 2 次" in shown
     assert "The launch as it is failed" not in shown
     assert "an illegal memory access was encountered" in shown
+
+
+def test_what_keeps_the_failure_away_stands_with_its_price() -> None:
+    reading = Reading(rendered("measured"))
+    assert "mitigation-section" in reading.ids()
+    assert "× 0.41 (0.23-0.72)" in reading.shown
+    assert "vllm serve model --enforce-eager" in reading.shown
+    assert "gibberish in its place (trial 5)" in reading.shown
+
+
+@pytest.mark.parametrize(
+    "document", [{}, [], {"schema": "culpa.mitigation/2"}, {"schema": "culpa.mitigation/1"}]
+)
+def test_a_comparison_of_another_version_leaves_what_the_run_itself_says(document: object) -> None:
+    reading = Reading(page(source_of(SOURCES["incident"]().experiment, mitigation=document)))
+    assert "mitigation-section" not in reading.ids()
+    assert "contrast and no fix" in reading.shown
+
+
+def test_the_place_inside_the_engine_is_told() -> None:
+    source = SOURCES["located"]()
+    place = source.experiment.conclusion.findings[0].located
+    assert place is not None
+    reading = Reading(page(source))
+    assert "inside-section" in reading.ids()
+    assert place.violation.kind in reading.shown
+    assert place.explanation.meaning in reading.shown
+
+
+def test_a_guard_that_saw_nothing_is_told_too() -> None:
+    assert "the guard saw no violation" in Reading(rendered("watched_in_vain")).shown
+
+
+@pytest.mark.parametrize(
+    ("address", "kept"),
+    [
+        ("https://github.com/vllm-project/vllm/issues/63505", True),
+        ("http://example.org", False),
+        ("javascript:alert(1)", False),
+        ("https://example.org/\u202egnp", False),
+        ('https://example.org/"onclick="x', False),
+    ],
+)
+def test_only_plain_addresses_become_links(address: str, kept: bool) -> None:
+    assert safe_link(address) == (address if kept else "")

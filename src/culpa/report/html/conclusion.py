@@ -7,10 +7,12 @@ from culpa.model import Experiment, ExperimentOutcome, Trial, all_suspect
 from culpa.model.redact import REDACTED
 from culpa.report import clean, words
 from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
-from culpa.report.html.attached import attached_tables, surroundings
+from culpa.report.html.inside import inside
 from culpa.report.html.labels import Labels
 from culpa.report.html.matrix import rows
+from culpa.report.html.mitigations import mitigations
 from culpa.report.html.rates import rates
+from culpa.report.html.surroundings import surroundings
 from culpa.report.markdown import isolate_command
 from culpa.report.source import ReportSource
 
@@ -29,7 +31,8 @@ def conclusion(source: ReportSource, labels: Labels) -> dict[str, Any]:
         "findings": _findings(experiment, labels),
         "remarks": _remarks(experiment, labels),
         "mitigation": [labels.say(one) for one in words.mitigation_sentences(experiment)],
-        "tables": attached_tables(source, labels),
+        "inside": inside(experiment, labels),
+        "measured": mitigations(source.mitigation, labels),
         "asked_arms": _asked(experiment, labels),
         "rates": _rates(experiment, labels),
         "not_excluded": [labels.say(one) for one in experiment.conclusion.not_excluded],

@@ -11,6 +11,7 @@ from culpa.model.told import Told
 from culpa.report import clean, incident_words, words
 from culpa.report.html.belief import Line, belief_picture, lines
 from culpa.report.html.labels import Labels
+from culpa.report.html.links import safe_link
 from culpa.report.html.logs import LogRow, marked_rows, process_name
 from culpa.report.html.matrix import legend, matrix
 from culpa.report.html.planned import stored_plan
@@ -20,7 +21,6 @@ from culpa.report.layout_svg import layout_svg
 from culpa.report.source import ReportSource
 
 _EVENT_WIDTH = 320
-_SAFE_ADDRESS = ("https://",)
 _CLOCK = re.compile(r"\d\d:\d\d:\d\d(?:[.,]\d{1,6})?")
 
 
@@ -159,7 +159,7 @@ def _issues(experiment: Experiment) -> list[dict[str, Any]]:
         {
             "title": issue.title,
             "url": issue.url,
-            "link": issue.url.startswith(_SAFE_ADDRESS) and issue.url.isprintable(),
+            "link": safe_link(issue.url),
             "match": issue.match,
             "why": "; ".join(
                 part

@@ -1,27 +1,11 @@
-"""What other verbs left in the run's folder, as tables: mitigation, the guard's violations, the environment."""
+"""What surrounds the engine, as the run has kept it."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from culpa.environment.stored import BadEnvironment, parse_environment
 from culpa.report import clean
 from culpa.report.html.labels import Labels
 from culpa.report.source import ReportSource
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table with its title, and what has to be said of it."""
-
-    title: str
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    notes: tuple[str, ...] = ()
-
-
-def attached_tables(source: ReportSource, labels: Labels) -> list[Table]:
-    """The tables of those that are there."""
-    return []
 
 
 def surroundings(source: ReportSource, labels: Labels) -> dict[str, Any]:

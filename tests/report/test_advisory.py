@@ -138,7 +138,7 @@ def test_the_rates_that_passes_leave_open_are_told(language: str) -> None:
     assert "28.3%" in markdown
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(texts)
 def test_hostile_text_adds_no_markup_to_an_advisory(text: str) -> None:
     for language in LANGUAGES:

@@ -139,7 +139,7 @@ def test_logs_give_way_before_the_table_of_arms() -> None:
     assert "configurations:" not in markdown
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(texts)
 def test_hostile_text_adds_no_markup_to_an_issue(text: str) -> None:
     markdown = issue_report(hostile_source(text))

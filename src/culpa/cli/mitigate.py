@@ -51,6 +51,7 @@ def measure_and_print(
     """Measure what keeps this run's failure away, write it into its folder, and print it; the exit code."""
     from culpa.mitigation import MitigateOptions, mitigate
     from culpa.report.console import plain_console
+    from culpa.report.deliver import rewrite_reports
     from culpa.report.mitigation import mitigation_json, print_mitigation, write_mitigation
 
     def tell(text: str) -> None:
@@ -61,6 +62,7 @@ def measure_and_print(
 
     found = mitigate(run, MitigateOptions(repeats, most), tell)
     path = write_mitigation(found, run.folder)
+    rewrite_reports(run.folder)
     with result_printed(f"; it lies in {path}"):
         if as_json:
             sys.stdout.write(mitigation_json(found))
@@ -77,6 +79,7 @@ def measure_afterwards(run: "Run", *, as_json: bool, quiet: bool) -> bool:
     With `as_json` standard output holds the run's own result already: then it is only written to the folder.
     """
     from culpa.mitigation import MitigateOptions, NothingToMitigate, mitigate
+    from culpa.report.deliver import rewrite_reports
     from culpa.report.mitigation import write_mitigation
 
     try:
@@ -84,6 +87,7 @@ def measure_afterwards(run: "Run", *, as_json: bool, quiet: bool) -> bool:
             return measure_and_print(run, quiet=quiet) == INTERRUPTED
         found = mitigate(run, MitigateOptions())
         write_mitigation(found, run.folder)
+        rewrite_reports(run.folder)
         return found.interrupted
     except NothingToMitigate as error:
         complain(str(error))

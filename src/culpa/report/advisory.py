@@ -7,7 +7,8 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from culpa.model import ExperimentOutcome, Level, Outcome
-from culpa.report import clean, words
+from culpa.model.guard import Located
+from culpa.report import clean, guard_words, words
 from culpa.report.advisory_facts import (
     Workaround,
     capacities,
@@ -23,6 +24,7 @@ from culpa.report.advisory_language import LANGUAGES, Language
 from culpa.report.asked_arms import asked_arms
 from culpa.report.excerpts import around
 from culpa.report.markup import Markdown, cell, code, fence, finalize, link, table, tidy
+from culpa.report.measured import measured, measured_table
 from culpa.report.source import ReportSource
 
 EXAMPLE_ENGINE = "culpa-lab"  # the reference engine: its faults are switched on
@@ -72,7 +74,8 @@ def _context(source: ReportSource, language: Language) -> dict[str, Any]:
     conclusion = experiment.conclusion
     findings = conclusion.findings
     commands = experiment.commands
-    offered = workaround(experiment)
+    compared = measured(source)
+    offered = workaround(experiment, compared)
     root = experiment.root
     return {
         "t": language,
@@ -97,6 +100,16 @@ def _context(source: ReportSource, language: Language) -> dict[str, Any]:
         "root": root,
         "environment": environment(source),
         "offered": _offered(offered),
+        "compared": measured_table(compared, language.name) if compared and compared.options else "",
+        "workload": compared.workload if compared else "",
+        "refused": [
+            (_levels(tuple((name, level) for name, _, level in one.changes), language), one)
+            for one in (compared.not_offered if compared else ())[:_MOST]
+        ],
+        "located": [
+            _located(finding.located, language) for finding in findings if finding.located is not None
+        ],
+        "unlocated": [guard_words.unlocated(one) for one in guard_words.silent(experiment)],
         "changes": _changes(offered, language) if offered else "",
         "failed_arms": [(_levels(step.changes, language), step) for step in failed_arms(experiment)],
         "control_arms": [(_levels(step.changes, language), step) for step in control_arms(experiment)],
@@ -164,6 +177,22 @@ def _open_rates(source: ReportSource, language: Language) -> tuple[str, str] | N
     if not passes or not requests:
         return None
     return language.percent(excluded_rate(len(passes))), language.percent(excluded_rate(requests))
+
+
+def _located(place: Located, language: Language) -> dict[str, Any]:
+    """Where a finding begins, as a check inside the engine saw it."""
+    violation = place.violation
+    return {
+        "trial": place.trial,
+        "kind": code(violation.kind),
+        "where": guard_words.where(violation),
+        "what": guard_words.what(violation),
+        "meaning": place.explanation.meaning,
+        "candidates": [
+            (heading, [(link(one.source), one.text) for one in found])
+            for heading, found in guard_words.hypotheses(place.explanation)
+        ],
+    }
 
 
 def _offered(offered: Workaround | None) -> dict[str, Any] | None:

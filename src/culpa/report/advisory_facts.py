@@ -13,6 +13,7 @@ from culpa.model import (
     Trial,
     all_suspect,
 )
+from culpa.model.mitigation import Mitigation
 from culpa.report import words
 from culpa.report.environment_text import fact
 from culpa.report.source import ReportSource
@@ -36,6 +37,7 @@ class Workaround:
     rate: float | None
     price: Price | None
     luck: float | None
+    upstream: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +49,12 @@ class Step:
     trials: tuple[int, ...]
 
 
-def workaround(experiment: Experiment) -> Workaround | None:
-    """The nearest configuration that passed, if it may be offered.
+def workaround(experiment: Experiment, found: Mitigation | None = None) -> Workaround | None:
+    """The cheapest configuration that was measured, else the nearest one that passed, if it may be offered.
 
-    None where no finding says what the failure needs, where the difference lies in what users ask, and where the
-    same configuration failed in another way: a symptom that shifts is no mitigation.
+    None where nothing that was measured keeps the failure away, where no finding says what the failure needs, where
+    the difference lies in what users ask, and where the same configuration failed in another way: a symptom that
+    shifts is no mitigation.
     """
     from culpa.search.exposure import excluded_rate
 
@@ -63,6 +66,8 @@ def workaround(experiment: Experiment) -> Workaround | None:
         or not levels & {Level.ISOLATED, Level.LOCATED, Level.CONTRAST}
     ):
         return None
+    if found is not None:
+        return _measured(found)
     requested = {factor.name for factor in experiment.factors if factor.scope == "request"}
     if requested & {member.name for member in commands.differing} or not commands.differing:
         return None
@@ -87,6 +92,25 @@ def workaround(experiment: Experiment) -> Workaround | None:
         rate=excluded_rate(requests) if requests else None,
         price=price(experiment),
         luck=(1 - failed / tried) ** len(passed) if 0 < failed < tried else None,
+    )
+
+
+def _measured(found: Mitigation) -> Workaround | None:
+    """The first of the options, which stand by cost."""
+    if not found.options:
+        return None
+    best = found.options[0]
+    return Workaround(
+        command=best.command,
+        request="",
+        changes=tuple(Member(name, before, level) for name, before, level in best.changes),
+        trials=best.exposure.launches,
+        requests=best.exposure.requests,
+        launch_rate=best.exposure.excluded_launch_rate,
+        rate=best.exposure.excluded_request_rate if best.exposure.requests else None,
+        price=None,
+        luck=None,
+        upstream=tuple(one.url for one in best.workarounds),
     )
 
 

@@ -33,16 +33,22 @@ def write_reports(experiment: Experiment, folder: Path) -> tuple[Path, Path]:
     The two reports are made to be passed on: all that is private is taken out of them. Each file is written whole or
     not at all. Raises BadRunFolder if the folder has no journal.
     """
-    from culpa.report.formats import FORMATS
     from culpa.report.json_report import experiment_json
+
+    document = folder / EXPERIMENT
+    write_whole(document, experiment_json(experiment))
+    return rewrite_reports(folder), document
+
+
+def rewrite_reports(folder: Path) -> Path:
+    """Write `report.md` and `report.html` once more from what the run's folder holds by now; the path of the first."""
+    from culpa.report.formats import FORMATS
     from culpa.report.source import load
 
-    markdown, document = folder / REPORT, folder / EXPERIMENT
-    write_whole(document, experiment_json(experiment))
     source = load(folder)
-    write_whole(markdown, FORMATS["md"].render(source, "en", ""))
+    write_whole(folder / REPORT, FORMATS["md"].render(source, "en", ""))
     write_whole(folder / PAGE, FORMATS["html"].render(source, "en", ""))
-    return markdown, document
+    return folder / REPORT
 
 
 def print_result(experiment: Experiment, *, as_json: bool = False) -> None:

@@ -30,8 +30,11 @@ def _html(source: ReportSource, language: Language, base: str) -> str:
 
 def _markdown(source: ReportSource, language: Language, base: str) -> str:
     from culpa.report.markdown import markdown_report
+    from culpa.report.measured import measured, measured_table
 
-    return markdown_report(source.experiment, source.redactions)
+    found = measured(source)
+    compared = measured_table(found) if found is not None and found.options else ""
+    return markdown_report(source.experiment, source.redactions, compared)
 
 
 def _issue(source: ReportSource, language: Language, base: str) -> str:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from culpa.model import ExperimentOutcome, FactorStatus, Trial
-from culpa.report import clean, incident_words, words
+from culpa.report import clean, guard_words, incident_words, words
 from culpa.report.arms import arm_table
 from culpa.report.asked_arms import ASKED_HEADINGS, asked_arms, asked_cells
 from culpa.report.asked_text import asked_in
@@ -13,7 +13,9 @@ from culpa.report.environment_text import environment_lines, fact
 from culpa.report.excerpts import ShownLine, around
 from culpa.report.issue_forms import Block, Form
 from culpa.report.issue_limits import Limits
+from culpa.report.located_lines import located_lines
 from culpa.report.markup import Markdown, cell, code, fence, link, table, text
+from culpa.report.measured import measured_section
 from culpa.report.source import ReportSource
 
 T = TypeVar("T")
@@ -40,6 +42,7 @@ class Blocks:
             "error": self._error,
             "arms": self._arms,
             "finding": self._finding,
+            "measured": self._measured,
             "ruled_out": self._ruled_out,
             "not_ruled_out": self._not_ruled_out,
             "known_issues": self._known_issues,
@@ -272,8 +275,14 @@ class Blocks:
             ]
             lines.append(f'- "{finding.level.value}" means: {words.LEVEL_MEANING[finding.level]}.')
             lines.append("")
+            lines += located_lines(finding, self._sentence)
+        for watched in guard_words.silent(self._experiment):
+            lines += [self._sentence(" ".join(guard_words.unlocated(watched))), ""]
         lines += ["No root cause is claimed: the trials say what the failure needs, not why."]
         return "\n".join(lines)
+
+    def _measured(self) -> str:
+        return measured_section(self._source)
 
     def _ruled_out(self) -> str:
         statuses = self._experiment.conclusion.statuses

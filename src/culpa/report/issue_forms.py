@@ -14,6 +14,7 @@ Block = Literal[
     "error",
     "arms",
     "finding",
+    "measured",
     "ruled_out",
     "not_ruled_out",
     "known_issues",

@@ -22,10 +22,12 @@ _LOG_WIDTH = 400
 _MOST_LEFT_OUT = 6  # a longer list is folded
 
 
-def markdown_report(experiment: Experiment, redactions: Sequence[Redacted] = ()) -> str:
+def markdown_report(
+    experiment: Experiment, redactions: Sequence[Redacted] = (), compared: Markdown | str = ""
+) -> str:
     """The whole report. Everything that came from a log, a launch or an engine is redacted and escaped; `redactions`
-    say what was taken out before."""
-    context = {**_context(experiment), "redactions": redactions}
+    say what was taken out before, `compared` is the table of what keeps the failure away, where that was measured."""
+    context = {**_context(experiment), "redactions": redactions, "compared": compared}
     rendered = _templates().get_template("report.md.j2").render(context)
     return rendered.rstrip("\n") + "\n"
 

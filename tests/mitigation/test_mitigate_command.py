@@ -28,6 +28,7 @@ def test_isolate_measures_afterwards_what_keeps_the_failure_away(tmp_path: Path)
     assert changes == ["eager", "pp"]
     assert all(option["asked"] == "passed" for option in found["options"])
     assert "remove it when this passes" in run.out
+    assert "remove it when this passes" in (tmp_path / "run" / "report.html").read_text()
     again = mitigate(tmp_path / "run", "--repeats", "1", "--most", "1", "--json", "--quiet")
     assert again.code == 0, again.err
     document = json.loads(again.out)

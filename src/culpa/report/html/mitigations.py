@@ -82,7 +82,10 @@ def _picture(one: Measured) -> Markup:
     drawing.line(4, middle, _WIDTH - 4, middle, "rule")
     drawing.line(_WIDTH / 2, 1, _WIDTH / 2, _HEIGHT - 1, "axis")
     better = (one.ratio >= 1) == (one.metric in MORE_IS_BETTER)
-    kind = "plain" if 0.98 < one.ratio < 1.02 else "pass" if better else "fail"
+    low, high = one.low or one.ratio, one.high or one.ratio
+    # What may as well be no difference at all has no colour.
+    same = low <= 1.02 and high >= 0.98
+    kind = "plain" if same else "pass" if better else "fail"
     if one.low is not None and one.high is not None and one.low > 0:
         left, right = _x(one.low), _x(one.high)
         drawing.box(left, middle - 2.5, max(1.0, right - left), 5, f"range {kind}", radius=2.5)

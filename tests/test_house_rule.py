@@ -11,6 +11,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 ROOMS = (
     "cli",
     "zoo",
+    "truth",
     "minimize",
     "mitigation",
     "replay",

@@ -12,14 +12,17 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from culpa.engines import closest
+from culpa.guard.launching import out_folder
 from culpa.isolate import Asked, execute, new_run, set_up
 from culpa.model import Experiment, Factor
 from culpa.model.options import IsolateOptions
+from culpa.model.trial import GUARD
 from culpa.model.zoo import KnownFault, ZooResult
 from culpa.report.deliver import write_reports
 from culpa.report.lines import Quiet
 from culpa.search import Strategy
 from culpa.store import JOURNAL, BadRunFolder
+from culpa.truth import BadSchedule, right
 
 MODULE = "culpa_lab"
 TABLE = Path("faults") / "table.toml"
@@ -140,10 +143,44 @@ def score(fault: KnownFault, experiment: Experiment) -> ZooResult:
         symptom_right=hunted is not None and _alike(hunted.symptom, fault.symptom),
         rank=rank,
         rank_right=None if fault.rank is None else rank == fault.rank,
-        trials=len(experiment.trials),
+        trials=sum(trial.purpose != GUARD for trial in experiment.trials),
         bound=round(sum(one for one in bits if one is not None), 1) if None not in bits else None,
         seconds=round(experiment.elapsed_seconds, 1),
+        located=_located(experiment),
+        located_right=_located_right(fault, experiment),
     )
+
+
+def _located(experiment: Experiment) -> tuple[str, ...]:
+    """Where each finding begins, in a few words."""
+    places = [finding.located for finding in experiment.conclusion.findings]
+    return tuple(
+        f"{one.violation.kind}, {one.violation.stage} {one.violation.layer} step {one.violation.step}"
+        for one in places
+        if one is not None
+    )
+
+
+def _located_right(fault: KnownFault, experiment: Experiment) -> bool | None:
+    """Whether every finding begins where the table says; what is no fault of state is to be located nowhere."""
+    found = {
+        tuple(sorted(member.name for member in finding.members)): finding.located
+        for finding in experiment.conclusion.findings
+    }
+    if not fault.located:
+        return False if any(found.values()) else None
+    folder = Path(experiment.folder)
+    for members, place in zip(fault.expected, fault.located, strict=True):
+        seen = found.get(tuple(sorted(members)))
+        trial = experiment.trial(seen.trial) if seen is not None else None
+        if seen is None or trial is None:
+            return False
+        try:
+            if not right(place, seen.violation, out_folder(folder / trial.folder)):
+                return False
+        except BadSchedule:
+            return False
+    return True
 
 
 def _alike(found: str, expected: str) -> bool:

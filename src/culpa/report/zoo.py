@@ -13,8 +13,21 @@ from culpa.report import clean
 from culpa.report.console import plain_console, print_trimmed
 from culpa.report.words import listing, plural
 
-_WIDTHS = (26, 44, 44, 5, 26, 5, 6, 5, 7)
-_HEADINGS = ("fault", "expected", "found", "exact", "symptom", "rank", "trials", "bound", "seconds")
+_WIDTHS = (26, 44, 44, 5, 26, 5, 7, 6, 5, 7)
+_HEADINGS = (
+    "fault",
+    "expected",
+    "found",
+    "exact",
+    "symptom",
+    "rank",
+    "located",
+    "trials",
+    "bound",
+    "seconds",
+)
+# Whether the place is the one that the table names.
+_WHERE = {True: ": that is where it begins", False: ": that is not where it begins", None: ""}
 
 
 def print_faults(faults: Sequence[KnownFault], *, as_json: bool = False) -> None:
@@ -44,6 +57,7 @@ def print_verdict(fault: KnownFault, result: ZooResult) -> None:
         ("fault", f"{fault.name}: {fault.title}"),
         ("it fires when", fault.condition),
         ("expected", sets(result.expected)),
+        *(("begins", f"{one}{_WHERE[result.located_right]}") for one in result.located),
         ("mechanism", fault.mechanism),
         ("like", " ".join(fault.reports)),
         ("cost", f"{plural(result.trials, 'trial')} in {result.seconds:.0f} s{_bound(result)}"),
@@ -110,6 +124,7 @@ def _cells(result: ZooResult) -> tuple[str, ...]:
         "yes" if result.exact else "NO",
         result.symptom + ("" if result.symptom_right else " (!)"),
         rank,
+        {None: "", True: "right", False: "WRONG" if result.located else "NO"}[result.located_right],
         str(result.trials),
         "" if result.bound is None else f"{result.bound:.1f}",
         f"{result.seconds:.0f}",

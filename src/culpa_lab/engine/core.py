@@ -69,7 +69,7 @@ class EngineCore:
             config.async_scheduling,
         )
         self.scheduler = Scheduler(limits, cache, hooks)
-        self._watch = schedule_watch(config)
+        self._watch = schedule_watch(config, groups)
         self._executor = executor
         self._depth = config.depth
         self._in_flight: list[Step] = []

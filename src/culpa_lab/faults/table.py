@@ -18,6 +18,7 @@ class Fault:
     symptom: str
     reports: list[str]
     rank: str | None = None
+    located: list[dict[str, str]] = field(default_factory=list)
     argv: list[str] = field(default_factory=list)
     env: dict[str, str] = field(default_factory=dict)
     rate: float = 1.0
@@ -61,11 +62,16 @@ def document() -> str:
             f"- Fires when: `{fault.condition}`",
             f"- Should be found: {expected}",
             f"- Symptom: `{fault.symptom}`{rank}",
+            *(f"- Begins: {_place(one)}" for one in fault.located),
             f"- Shown by: `{fault.command}`"
             + (f" and the requests of `{fault.requests}`" if fault.requests else ""),
             f"- Like: {', '.join(f'<{url}>' for url in fault.reports)}\n",
         ]
     return "\n".join(lines).rstrip("\n") + "\n"
+
+
+def _place(place: dict[str, str]) -> str:
+    return f"`{place['kind']}` on {place['stage']}, {place['layer']} layer, at the {place['step']}"
 
 
 _HEAD = """# Faults of the reference engine

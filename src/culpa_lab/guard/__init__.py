@@ -5,8 +5,9 @@
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from culpa_lab.engine.cache_groups import CacheGroup
 from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.errors import BadLaunch
 from culpa_lab.engine.logs import log
@@ -32,7 +33,9 @@ def stage_watch(
     return StageGuard(settings, config, model, rank)
 
 
-def schedule_watch(config: EngineConfig, environment: Mapping[str, str] = os.environ) -> ScheduleWatch | None:
+def schedule_watch(
+    config: EngineConfig, groups: Sequence[CacheGroup], environment: Mapping[str, str] = os.environ
+) -> ScheduleWatch | None:
     """What writes down the schedule beside the guard's own files; None where there is no guard or no folder."""
     if not environment.get(SWITCH, "").strip():
         return None
@@ -42,7 +45,7 @@ def schedule_watch(config: EngineConfig, environment: Mapping[str, str] = os.env
     settings = read_settings(environment)
     if settings is None or settings.out is None:
         return None
-    return ScheduleFile(settings.out, config)
+    return ScheduleFile(settings.out, config, groups)
 
 
 def check_switch(environment: Mapping[str, str] = os.environ) -> None:

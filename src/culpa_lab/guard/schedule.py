@@ -1,9 +1,10 @@
 """The schedule as the engine core sends it, written beside the guard's files: what a violation's step consisted of."""
 
 import json
-import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from culpa_lab.engine.cache_groups import CacheGroup
 from culpa_lab.engine.config import EngineConfig
 from culpa_lab.engine.steps import Segment, Step
 
@@ -18,7 +19,7 @@ class ScheduleFile:
     block of the first block table). `unmap` are blocks whose memory is taken away before the step.
     """
 
-    def __init__(self, folder: Path, config: EngineConfig) -> None:
+    def __init__(self, folder: Path, config: EngineConfig, groups: Sequence[CacheGroup]) -> None:
         self._path = folder / NAME
         self._lost = False
         self._write(
@@ -26,7 +27,7 @@ class ScheduleFile:
                 "block_size": config.block_size,
                 "capture_sizes": list(config.capture_sizes) if config.decode_graphs else [],
                 "partition": list(config.partition),
-                "pid": os.getpid(),
+                "groups": [{"kind": group.kind, "layers": list(group.layers)} for group in groups],
             }
         )
 

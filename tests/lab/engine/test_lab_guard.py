@@ -178,6 +178,12 @@ TRUTH = {
         lambda line, _: any(one["source"] == "cache" for one in pieces(line)),
     ),
     "eager-only": Truth("state_index_not_scheduled", 0, GDN0, lambda line, _: decodes(line) > 1),
+    "continued-on-block": Truth(
+        "block_not_owned",
+        0,
+        "model.layers.3.self_attn",
+        lambda line, _: any(one["source"] == "cache" for one in pieces(line)),
+    ),
     "preempted-state": Truth(
         "freed_state_read", 0, GDN0, lambda line, _: any(one["generation"] > 0 for one in pieces(line))
     ),

@@ -13,10 +13,8 @@ _QUOTE = r"""\\{0,3}['"]"""
 # A value: in quotes (escaped ones too), a list, or up to what ends a bare one.
 _VALUE = r"""(\\{0,3}"[^"\n]*"|\\{0,3}'[^'\n]*'|\[[^\[\]\n]*\]|[^\s,;&(){}\[\]'"\\][^\s,;&(){}\[\]'"]*)"""
 _PATTERNS = (
-    # NAME=VALUE, NAME: VALUE, "NAME": "VALUE", NAME => VALUE, NAME is VALUE
-    compiled(
-        rf"({_NAME})(?:{_QUOTE})?[ \t]*(?:=>|:=|[:=]|[ \t](?:is|was)[ \t])[ \t]*{_VALUE}", ignore_case=True
-    ),
+    # NAME=VALUE, NAME: VALUE, "NAME": "VALUE", NAME => VALUE
+    compiled(rf"({_NAME})(?:{_QUOTE})?[ \t]*(?:=>|:=|[:=])[ \t]*{_VALUE}", ignore_case=True),
     # --name VALUE, and as items of a list or a pair: '--name', 'VALUE'
     compiled(rf"(?:^|[\s'\"(\[,])(--?{_NAME})[ \t]+{_VALUE}", ignore_case=True),
     compiled(
@@ -29,10 +27,13 @@ _PATTERNS = (
         ignore_case=True,
     ),
 )
+# In prose only what looks like a secret counts: "the password is required".
+_PROSE = compiled(rf"({_NAME})[ \t]+(?:is|was)[ \t]+{_VALUE}", ignore_case=True)
 # vLLM takes several keys after one flag.
 _FURTHER = compiled(r"""[ \t]+([A-Za-z0-9_.~+/=-]{8,})(?:[\s]|$)""")
 _PIECES = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
 _TOKEN = re.compile(r"[A-Za-z0-9_.~+/=:$!@#%^*-]+", re.ASCII)
+_FLAG = re.compile(r"--?[A-Za-z][A-Za-z-]*", re.ASCII)
 _PATHLIKE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
 _LEAST_LOOKING_SECRET = 16
 _LEAST_BITS = 3.0
@@ -50,6 +51,16 @@ def named_values(text: str, raw: bytes) -> Iterator[tuple[int, int]]:
             yield start, end
             if number == 1:
                 yield from _further(text, raw, match.end(2))
+    yield from _in_prose(text, raw)
+
+
+def _in_prose(text: str, raw: bytes) -> Iterator[tuple[int, int]]:
+    for match in _PROSE.finditer(raw):
+        start, end = _without_quotes(text, *match.span(2))
+        quoted = end > start and match.end(2) - match.start(2) > end - start
+        named = strength_of(match.group(1).decode("latin-1")) is not None
+        if named and (looks_secret(text[start:end]) or (quoted and is_specific(text[start:end]))):
+            yield start, end
 
 
 def _further(text: str, raw: bytes, position: int) -> Iterator[tuple[int, int]]:
@@ -73,7 +84,7 @@ def _without_quotes(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _is_secret(name: str, value: str) -> bool:
     strength = strength_of(name)
-    if strength is None or is_harmless(value):
+    if strength is None or is_harmless(value) or _FLAG.fullmatch(value):
         return False
     if strength == "strong":
         return not (_PATHLIKE.match(value) and not looks_secret(value))

@@ -51,7 +51,7 @@ def is_private(rule: str, kind: Kind, text: str, start: int, end: int) -> bool:
     if rule == "ipv6":
         return _is_private_ipv6(found, before, after)
     if kind == "host":
-        return _is_private_host(rule, found, text[max(0, start - 600) : start], after)
+        return _is_private_host(rule, found, before, after)
     if kind == "user":
         return len(found) > 1 and not found.startswith(("$", "%", "*", "<", "[redacted")) and found != "..."
     if kind == "mail":

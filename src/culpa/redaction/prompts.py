@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from culpa.redaction.table import compiled
 
 _NAMES = (
-    "prompt|prompts|messages|content|query|question|instruction|instructions|system_prompt|input_text|output_text"
+    "prompt|prompts|messages|content|output|query|question|instruction|instructions|system_prompt|input_text|output_text"
     "|generated_text|completion|prompt_token_ids|input_ids|output_ids|token_ids|all_token_ids|output_token_ids"
 )
 # vLLM: prompt: '...', prompt_token_ids: [...]; SGLang: text='...', input_ids=[...]; llama.cpp: "prompt": "..."

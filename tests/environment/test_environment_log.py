@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from culpa.environment import read_environment, read_from_logs, with_said
+from culpa.environment import (
+    complete_environment,
+    read_environment,
+    read_from_logs,
+    read_stored,
+    with_said,
+    write_environment,
+)
 from culpa.environment.log_lines import LineFacts, facts_of_lines
 from culpa.host import Machine
 from culpa.sources import SourceError
@@ -110,6 +117,25 @@ def test_what_the_engine_says_overrules_what_was_asked_for(tmp_path: Path) -> No
     found = with_said(kept, read_from_logs([log(tmp_path, text)]), "engine.log")
     assert found.get("backend.attention") == "FLASHINFER"
     assert found.get("system.os") == kept.get("system.os")
+
+
+def test_a_run_is_completed_by_what_the_engine_said_in_its_first_trial(tmp_path: Path) -> None:
+    write_environment(read_environment(machine=Machine((), 2, 8 << 30, without_gpu_reason="none")), tmp_path)
+    trial = tmp_path / "trials" / "0001"
+    trial.mkdir(parents=True)
+    (trial / "engine.log").write_text("INFO 12-01 10:00:00 [cuda.py:1] Using FLASH_ATTN attention backend\n")
+    (trial / "effective.json").write_text('{"engine_version": "0.32.1.dev7"}')
+    complete_environment(tmp_path)
+    found = read_stored(tmp_path)
+    assert found.get("backend.attention") == "FLASH_ATTN"
+    assert found.get("engine.version") == "0.32.1.dev7"
+
+
+def test_a_run_whose_engine_wrote_no_log_keeps_what_was_read_at_its_beginning(tmp_path: Path) -> None:
+    kept = read_environment(machine=Machine((), 2, 8 << 30, without_gpu_reason="none"))
+    write_environment(kept, tmp_path)
+    complete_environment(tmp_path)
+    assert read_stored(tmp_path) == kept
 
 
 def test_terminal_escapes_reach_no_fact() -> None:

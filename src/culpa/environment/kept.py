@@ -1,9 +1,11 @@
 """The environment of a run, in its folder: read when it begins, completed by what the engine then said of itself."""
 
+import json
 from pathlib import Path
 
 from culpa.environment.from_log import read_from_logs
 from culpa.environment.read import read_environment
+from culpa.environment.secrets import shown
 from culpa.environment.stored import FILE, BadEnvironment, read_stored, write_environment
 from culpa.host import Machine
 from culpa.model import Launch
@@ -11,6 +13,8 @@ from culpa.model.environment import Environment, Fact
 from culpa.sources import SourceError
 
 _ENGINE_LOG = "engine.log"
+_EFFECTIVE = "effective.json"
+_VERSION = "engine.version"
 _SAID = frozenset({"backend", "setting", "engine", "package"})
 
 
@@ -32,7 +36,23 @@ def complete_environment(folder: Path) -> None:
         kept, said = read_stored(folder), read_from_logs([log])
     except (BadEnvironment, SourceError):
         return  # an empty log says nothing, and a damaged file is told where it is read
-    write_environment(with_said(kept, said, f"{log.parent.name}/{log.name}"), folder)
+    found = with_said(kept, said, f"{log.parent.name}/{log.name}")
+    version = _own_version(log.parent / _EFFECTIVE)
+    if version is not None:
+        told = Fact(_VERSION, version, f"the engine itself, in trial {log.parent.name}")
+        rest = tuple(told if fact.key == _VERSION else fact for fact in found.facts)
+        found = Environment(found.origin, rest, found.settings, found.taken)
+    write_environment(found, folder)
+
+
+def _own_version(file: Path) -> str | None:
+    """The release that the engine gave as its own; what is installed may be another, as with a build from source."""
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    version = content.get("engine_version") if isinstance(content, dict) else None
+    return shown(version) if isinstance(version, str) and version else None
 
 
 def with_said(kept: Environment, said: Environment, name: str) -> Environment:

@@ -26,11 +26,12 @@ _IGNORE_EOS = "ignore_eos"
 class Launched:
     """What one launch told: its metrics, or why it told none. `asked` is what became of the failing requests, if they
     were asked: `passed`, or what happened. `requests` counts those of them that were answered, or all that were asked
-    where the failing launch fails before any."""
+    where the failing launch fails before any. `ready` is False if it never got so far as to be asked."""
 
     sample: dict[Metric, float] | None
     problem: str = ""
     failed: bool = False
+    ready: bool = True
     asked: str = ""
     asked_passed: bool | None = None
     requests: int = 0
@@ -74,7 +75,7 @@ class Bench:
         try:
             ended = await session.wait_until_ready(lambda _: None)
             if ended is not None:
-                return Launched(None, _said(ended), failed=isinstance(ended, Failed))
+                return Launched(None, _said(ended), failed=isinstance(ended, Failed), ready=False)
             differs = self._adapter.mismatches(levels, session.effective)
             if differs:
                 return Launched(None, f"it is not what it claims: {'; '.join(differs)}")

@@ -118,6 +118,10 @@ class _Comparison:
 
     async def carry_out(self) -> None:
         """All repeats, the configurations in turns, each repeat beginning with another one."""
+        count = len(self._arms)
+        self._tell(
+            f"{count} configuration{'s' if count > 1 else ''} beside {FAILING}, {self._options.repeats} launches each"
+        )
         await self._find_workload()
         assert self._workload is not None
         arms = [*([self._failing] if self._survives else []), *self._arms]
@@ -141,6 +145,9 @@ class _Comparison:
             if came.sample is not None:
                 return
             symptom = came.problem.partition(":")[0]
+            if not came.ready:
+                self.caveats.append(f"{FAILING} does not get ready: {symptom}")
+                break
             self.caveats.append(
                 f"{FAILING} does not survive prompts of about {workload.tokens:,} tokens: {symptom}"
             )
@@ -190,7 +197,7 @@ class _Comparison:
             for arm in self._arms
             if arm.candidate is not None and not arm.refused and arm.launches
         ]
-        options.sort(key=lambda one: (one.cost is None, one.cost or 0.0, len(one.changes)))
+        options.sort(key=_price)
         refused = [
             NotOffered(arm.candidate.changes, "failed", arm.refused)
             for arm in self._arms
@@ -259,6 +266,12 @@ def _known_issues(stored: dict[str, Any]) -> frozenset[str]:
     root = stored.get("root_event")
     rows = root.get("known_issues") if isinstance(root, dict) else None
     return frozenset(str(row.get("id")) for row in rows or () if isinstance(row, dict))
+
+
+def _price(option: Option) -> tuple[bool, float, float, int]:
+    """By cost; where the failing launch gave nothing to compare with, the faster one first."""
+    speeds = [one.median for one in option.measured if one.metric == "throughput"]
+    return option.cost is None, option.cost or 0.0, -sum(speeds), len(option.changes)
 
 
 def _file_name(name: str) -> str:

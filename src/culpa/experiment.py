@@ -346,9 +346,6 @@ class Isolation:
         purpose: str | None = None,
     ) -> TrialResult:
         guarded = purpose == GUARD
-        levels = Configuration.of(
-            {factor.name: step.configuration[factor.name] for factor in self._reading.factors}
-        )
         number = self.record.next_id(self.elapsed, step.reason)
         self._observer.trial_started(
             TrialStarted(
@@ -367,7 +364,7 @@ class Isolation:
             TrialRequest(
                 id=number,
                 configuration=step.configuration,
-                levels=levels,
+                levels=self._launch_levels(step.configuration),
                 claims=claims,
                 purpose=purpose or step.purpose,
                 arm=step.arm,
@@ -385,6 +382,10 @@ class Isolation:
         self.record.note_trial(result.trial, self.elapsed)
         self._observer.trial_finished(result.trial)
         return result
+
+    def _launch_levels(self, configuration: Configuration) -> Configuration:
+        """The levels of a configuration that are those of the launch, not of the request."""
+        return Configuration.of({factor.name: configuration[factor.name] for factor in self._reading.factors})
 
     def _note(self, text: str) -> None:
         if self.record.note(text):

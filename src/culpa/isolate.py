@@ -5,7 +5,7 @@ import dataclasses
 import hashlib
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -13,20 +13,19 @@ from typing import Any
 
 import culpa
 from culpa.assemble import assemble
-from culpa.engines import EngineAdapter, Reading, closest, find_adapter, parse_command
+from culpa.checks import check_options, checked_port
+from culpa.engines import EngineAdapter, Reading, parse_command
 from culpa.engines.layout_kept import keep_layout
 from culpa.environment import complete_environment, keep_environment
 from culpa.executors import LocalExecutor
-from culpa.experiment import HarnessCannotRun, Isolation
+from culpa.experiment import Isolation
 from culpa.guard import BadGuard, Guard, why_unguarded
 from culpa.host import (
     KernelLog,
     Machine,
     end_leftovers,
     environment_facts,
-    port_owner,
     read_machine,
-    why_unreadable,
 )
 from culpa.hunt import Suite
 from culpa.interrupts import until_interrupted
@@ -36,7 +35,6 @@ from culpa.model.observer import Observer, TrialProgress
 from culpa.model.options import IsolateOptions
 from culpa.model.plan import Plan, PlannedArm
 from culpa.model.redact import redact
-from culpa.probes import BadText, parse_question, parse_record
 from culpa.record import Record
 from culpa.search import Strategy, threshold_trials
 from culpa.selection import check_names, parse_arms, request_names, select
@@ -44,6 +42,7 @@ from culpa.session import Patience
 from culpa.start import SCRATCH, Instrument
 from culpa.store import BadRunFolder, Journal, create_run, open_run
 from culpa.trial import TrialRunner
+from culpa.versions import VersionFactor, adapter_with_version
 
 DEFAULT_ROOT = Path("culpa-runs")
 
@@ -58,6 +57,7 @@ class Asked:
     skip: tuple[str, ...] = ()
     arms: tuple[str, ...] = ()
     factors_file: str | None = None
+    version: VersionFactor | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def set_up(asked: Asked) -> Setup:
     Raises BadLaunch, BadFactors, BadSelection, BadRequestFile, BadText or HarnessCannotRun.
     """
     launch = parse_command(asked.words)
-    adapter = find_adapter(launch, Path(asked.factors_file) if asked.factors_file else None)
+    adapter = adapter_with_version(launch, asked.version, asked.factors_file)
     machine = read_machine()
     reading = adapter.read(launch, machine)
     known = request_names(asked.options.request_file)
@@ -89,31 +89,8 @@ def set_up(asked: Asked) -> Setup:
     # An arm that a person asks for is always run, so its factors are varied whatever else was chosen.
     forced = {name for arm in arms for name, _ in arm.levels}
     reading = select(reading, only and (*only, *forced), tuple(name for name in skip if name not in forced))
-    for text in asked.options.questions:
-        parse_question(text)
-    for text in asked.options.records:
-        parse_record(text)
-    kinds = Suite(replace(asked.options, probes=())).names()
-    for name in asked.options.probes:
-        if name not in kinds:
-            near = closest(name, kinds)
-            hint = f"did you mean {near}?" if near else f"there are {', '.join(kinds)}"
-            raise BadText(f"--probe {name}: no such kind of request; {hint}")
-    if len(asked.options.records) > 1:
-        raise BadText("--record can be given once: a long prompt hides one record")
-    if asked.options.kernel_log is not None:
-        why = why_unreadable(Path(asked.options.kernel_log))
-        if why:
-            raise HarnessCannotRun(f"--kernel-log {asked.options.kernel_log}: {why}")
-    port = adapter.wanted_port(launch)
-    if port is not None and not 0 < port < 65536:
-        raise HarnessCannotRun(f"port {port} of the launch is none: ports go from 1 to 65535")
-    owner = port_owner(port) if port is not None else None
-    if owner is not None:
-        raise HarnessCannotRun(
-            f"port {port} of the launch is taken by {owner}: stop that process, or leave the port out of the "
-            "command and a free one is found"
-        )
+    check_options(asked.options)
+    port = checked_port(adapter, launch)
     if asked.options.guard and (why := why_unguarded(adapter)):
         raise BadGuard(f"--guard: {why}")
     options = replace(asked.options, only=only, skip=skip, arms=arms)
@@ -183,8 +160,8 @@ class Run:
         return Suite(self.setup.options)
 
 
-def new_run(setup: Setup, out: Path | None) -> Run:
-    """Make the folder of a new run. Raises BadRunFolder."""
+def new_run(setup: Setup, out: Path | None, more: Mapping[str, Any] | None = None) -> Run:
+    """Make the folder of a new run; `more` is added to its header. Raises BadRunFolder."""
     now = datetime.now(UTC)
     name = f"{now:%Y%m%d-%H%M%S}-{setup.adapter.name.replace('/', '-')}"
     folder = out or _unused(DEFAULT_ROOT / name)
@@ -207,6 +184,8 @@ def new_run(setup: Setup, out: Path | None) -> Run:
             "arms": list(asked.arms),
             "options": _plain_options(asked.options),
             "factors": [factor.name for factor in setup.reading.factors],
+            "version": asked.version.plain() if asked.version is not None else None,
+            **(more or {}),
         },
     )
     return Run(setup, folder, folder.name, started, tag, journal, Record(journal))
@@ -227,13 +206,7 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
     if not cwd.is_dir():
         raise BadRunFolder(f"{folder}: the working folder of the run, {cwd}, does not exist any more")
     os.chdir(cwd)
-    options = replace(IsolateOptions(**{**header["options"], "arms": (), "only": (), "skip": ()}), **changes)
-    options = replace(
-        options,
-        questions=tuple(options.questions),
-        records=tuple(options.records),
-        probes=tuple(options.probes),
-    )
+    options = options_from(header["options"], changes)
     end_leftovers(header["tag"], folder)
     setup = set_up(
         Asked(
@@ -243,6 +216,7 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
             tuple(header["skip"]),
             tuple(header["arms"]),
             header["factors_file"],
+            VersionFactor.from_plain(header.get("version")),
         )
     )
     now_varied = [factor.name for factor in setup.reading.factors]
@@ -254,6 +228,17 @@ def resumed_run(folder: Path, changes: dict[str, Any]) -> Run:
         )
     record = Record(journal, entries)
     return Run(setup, folder, folder.name, header["started"], header["tag"], journal, record)
+
+
+def options_from(plain: Mapping[str, Any], changes: Mapping[str, Any]) -> IsolateOptions:
+    """The options of a run's header, some of them given anew. Raises TypeError for what are none."""
+    options = replace(IsolateOptions(**{**plain, "arms": (), "only": (), "skip": ()}), **changes)
+    return replace(
+        options,
+        questions=tuple(options.questions),
+        records=tuple(options.records),
+        probes=tuple(options.probes),
+    )
 
 
 def execute(run: Run, observer: Observer) -> Experiment:
@@ -269,25 +254,9 @@ async def _execute(run: Run, observer: Observer) -> Experiment:
     record = run.record
     options = setup.options
 
-    def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
-        observer.trial_progress(TrialProgress(number, phase, seconds, detail))
-
-    kernel_log = kernel_log_file(run)
+    runner, kernel_log = runner_of(run, observer)
     keep_environment(run.folder, setup.launch, setup.machine)
     keep_layout(run.folder, setup.adapter, setup.launch)
-    runner = TrialRunner(
-        setup.adapter,
-        setup.launch,
-        LocalExecutor(),
-        setup.machine,
-        patience=Patience(options.start_timeout, options.stall_timeout, options.request_timeout),
-        folder=run.folder,
-        run_tag=run.tag,
-        port=setup.port,
-        kernel_log=kernel_log,
-        instrument=_instrument(run),
-        on_progress=progressed,
-    )
     isolation = Isolation(
         adapter=setup.adapter,
         reading=setup.reading,
@@ -331,6 +300,30 @@ def _instrument(run: Run) -> Instrument | None:
     if run.setup.options.guard is False or why_unguarded(run.setup.adapter):
         return None
     return Guard.write(run.folder).into
+
+
+def runner_of(run: Run, observer: Observer) -> tuple[TrialRunner, Path | None]:
+    """What runs the trials of a run, and the file that stands in for this machine's kernel log, if one does."""
+
+    def progressed(number: int, phase: str, seconds: float, detail: str) -> None:
+        observer.trial_progress(TrialProgress(number, phase, seconds, detail))
+
+    setup, options = run.setup, run.setup.options
+    kernel_log = kernel_log_file(run)
+    runner = TrialRunner(
+        setup.adapter,
+        setup.launch,
+        LocalExecutor(),
+        setup.machine,
+        patience=Patience(options.start_timeout, options.stall_timeout, options.request_timeout),
+        folder=run.folder,
+        run_tag=run.tag,
+        port=setup.port,
+        kernel_log=kernel_log,
+        instrument=_instrument(run),
+        on_progress=progressed,
+    )
+    return runner, kernel_log
 
 
 def kernel_log_file(run: Run) -> Path | None:

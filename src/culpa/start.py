@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from culpa.engines.base import EngineAdapter
+from culpa.engines.errors import BadLaunch
 from culpa.executors import Executor
 from culpa.host import CannotStart, KernelLog, Machine, free_port, port_owner, wait_until_idle
 from culpa.model import Configuration, Launch
@@ -49,7 +50,11 @@ class Starter:
 
         `instrument` adds what measures in the engine's processes, and may write to that folder too.
         """
-        launch = self._adapter.apply(launch, levels)
+        try:
+            await self._adapter.make_ready(levels)
+            launch = self._adapter.apply(launch, levels)
+        except BadLaunch as error:
+            return Unanswerable(str(error))
         visible = launch.environment(os.environ).get("CUDA_VISIBLE_DEVICES")
         blocked = await wait_until_idle(self._machine, visible)
         if blocked:

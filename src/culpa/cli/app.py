@@ -11,6 +11,7 @@ import typer.exceptions
 
 from culpa import __version__
 from culpa.cli.bench import bench
+from culpa.cli.bisect import bisect
 from culpa.cli.demo import demo
 from culpa.cli.env import env
 from culpa.cli.errors import complain
@@ -42,6 +43,7 @@ app = typer.Typer(
 )
 # The list of verbs has room for one line each.
 app.command(short_help="Find the settings that a failure of an engine needs, by trials.")(isolate)
+app.command(short_help="Find the version with which a failure came in or went away.")(bisect)
 app.command(short_help="Isolate a known fault of the reference engine: no GPU, no download.")(demo)
 app.command(short_help="The smallest command and requests that still fail, as files to run.")(minimize)
 app.command(short_help="Ask an engine the whole suite and judge every answer.")(verify)

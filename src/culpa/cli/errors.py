@@ -42,6 +42,7 @@ def bad_input() -> Iterator[None]:
     from culpa.target import Unreachable
     from culpa.traffic import BadRecording
     from culpa.verify import BadGolden, CannotVerify
+    from culpa.versions import BadVersions
     from culpa.zoo import BadFault
 
     mendable = (
@@ -55,6 +56,7 @@ def bad_input() -> Iterator[None]:
         BadRunFolder,
         BadSelection,
         BadText,
+        BadVersions,
         CannotVerify,
         HarnessCannotRun,
         NothingToMinimize,

@@ -71,6 +71,29 @@ def isolate(
         Path | None,
         typer.Option(metavar="FILE", help="A TOML table of factors, for an engine that is not recognised."),
     ] = None,
+    factor: Annotated[
+        str | None,
+        typer.Option(
+            metavar="engine_version=V,V",
+            help="The version as a factor, the one that fails first; the options of culpa bisect say where versions "
+            "come from: --package, --wheels, --overlay, or {version} in the command.",
+            show_default=False,
+        ),
+    ] = None,
+    package: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME", help="With --factor: the package that has the versions."),
+    ] = None,
+    wheels: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="With --factor: versions are wheels in this folder.", show_default=False
+        ),
+    ] = None,
+    overlay: Annotated[
+        bool,
+        typer.Option("--overlay", help="With --factor: unpack versions before the launch's environment."),
+    ] = False,
     request: Annotated[
         Path | None,
         typer.Option(
@@ -162,6 +185,7 @@ def isolate(
     """
     from culpa.cli.errors import bad_input
     from culpa.cli.seconds import seconds
+    from culpa.cli.versions import version_factor
     from culpa.isolate import Asked, new_run, resumed_run, set_up
     from culpa.model.options import IsolateOptions
 
@@ -201,6 +225,7 @@ def isolate(
                 tuple(skip or ()),
                 tuple(arm or ()),
                 str(factors) if factors is not None else None,
+                version_factor(factor, package, wheels, overlay),
             )
         )
         if dry_run:

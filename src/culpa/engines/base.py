@@ -181,6 +181,9 @@ class CatalogueAdapter:
                     launch = self._take_along(along, launch)
         return launch
 
+    async def make_ready(self, levels: Configuration) -> None:
+        """Nothing is needed: levels are words and variables of the launch."""
+
     def effective(self, lines: Iterable[str], api: Mapping[str, object]) -> dict[str, str]:
         """What the engine says of itself: factor or fact name to level."""
         return read_effective(self.catalogue.factors, self.catalogue.facts, lines, api)

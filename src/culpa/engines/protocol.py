@@ -69,6 +69,9 @@ class EngineAdapter(Protocol):
     def apply(self, launch: Launch, levels: Configuration) -> Launch:
         """The user's launch with these levels; names that are no launch factors are ignored."""
 
+    async def make_ready(self, levels: Configuration) -> None:
+        """Make what these levels need beside a launch, such as another version. Raises BadLaunch."""
+
     def prepare(self, launch: Launch, port: int, scratch: Path) -> Prepared:
         """The launch on 127.0.0.1:port with harmless instrumentation; nothing that is tested changes."""
 

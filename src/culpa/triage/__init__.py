@@ -2,6 +2,7 @@
 
 from culpa.triage.document import LogDocument
 from culpa.triage.normal import normalise, same_failure
+from culpa.triage.printed import printed_settings
 from culpa.triage.reader import LogReader
 
-__all__ = ["LogDocument", "LogReader", "normalise", "same_failure"]
+__all__ = ["LogDocument", "LogReader", "normalise", "printed_settings", "same_failure"]

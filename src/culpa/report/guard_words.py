@@ -52,13 +52,22 @@ def one_line(violation: Violation) -> str:
 
 def hypotheses(explanation: Explanation) -> list[tuple[str, Sequence[Hypothesis]]]:
     """Headings with the candidates under them; only those that there are."""
-    rows = (("speaks for", explanation.supports), ("rules out as the first cause", explanation.rules_out))
+    rows = (
+        ("speaks for", explanation.supports),
+        ("rules out as the first cause", explanation.rules_out),
+    )
     return [(heading, found) for heading, found in rows if found]
 
 
-def hypothesis(found: Hypothesis) -> str:
-    """A candidate with its source."""
-    return f"{found.id}: {found.text} ({found.source})"
+def brief(explanation: Explanation) -> list[tuple[str, list[str]]]:
+    """The same for a terminal: what it speaks for in words, what it rules out by name; the report has the rest."""
+    rows = []
+    if explanation.supports:
+        rows.append(("speaks for", [f"{one.id}: {one.text}" for one in explanation.supports]))
+    if explanation.rules_out:
+        names = ", ".join(one.id for one in explanation.rules_out)
+        rows.append(("rules out", [f"{names} as the first cause"]))
+    return rows
 
 
 def checked(record: GuardRecord) -> list[str]:

@@ -150,15 +150,15 @@ def _print_violations(record: GuardRecord, console: Console) -> None:
     table.add_row("first", Text(clean.line(f"{first.kind}: {guard_words.where(first)}", _LINE), style="red"))
     table.add_row("", Text(clean.line(guard_words.what(first), _LINE)))
     table.add_row("means", Text(meaning.meaning))
-    for heading, found in guard_words.hypotheses(meaning):
-        for number, one in enumerate(found):
-            table.add_row(heading if not number else "", Text(guard_words.hypothesis(one)))
+    for heading, told in guard_words.brief(meaning):
+        for number, sentence in enumerate(told):
+            table.add_row(heading if not number else "", Text(sentence))
     others = [kind for kind, _ in record.kinds if kind != first.kind]
     for kind in others:
-        told = next((one for one in record.violations if one.kind == kind), None)
         count = dict(record.kinds)[kind]
-        text = guard_words.where(told) if told is not None else ""
-        table.add_row("also", Text(clean.line(f"{kind}, {count} times, first {text}", _LINE), style="dim"))
+        seen = next((one for one in record.violations if one.kind == kind), None)
+        place = f", first {guard_words.where(seen)}" if seen is not None else ""
+        table.add_row("also", Text(clean.line(f"{kind}, {count} times{place}", _LINE), style="dim"))
     console.print()
     print_trimmed(console, table)
     print_trimmed(console, Text(guard_words.FIRST_MATTERS, style="dim"))

@@ -147,11 +147,8 @@ def _print_guard(experiment: Experiment, console: Console) -> None:
         )
         table.add_row("", Text(clean.line(guard_words.what(violation), _EVENT_WIDTH)))
         table.add_row("", Text(clean.line(meaning.meaning)))
-        for heading, found in guard_words.hypotheses(meaning):
-            told = "; ".join(f"{one.id} {one.text}" for one in found)
-            if heading != "speaks for":
-                told = ", ".join(one.id for one in found)
-            table.add_row("", Text(clean.line(f"{heading}: {told}"), style="dim"))
+        for heading, told in guard_words.brief(meaning):
+            table.add_row("", Text(clean.line(f"{heading} {'; '.join(told)}"), style="dim"))
         console.print()
         print_trimmed(console, table)
     for watched in guard_words.silent(experiment):

@@ -1,6 +1,8 @@
 """The guard of one stage: what it is shown, checked against the mirror of what the scheduler sent."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -84,7 +86,8 @@ class StageGuard:
         self._known.difference_update(step.finished)
         guard.next_step(len(new))
         self._looks = guard.looks
-        self._mirror.take(step)
+        with self._timed():
+            self._mirror.take(step)
         if self._looks:
             count = len(step.segments)
             guard.run("grants", lambda: self._mirror.ownership(step), count)
@@ -93,7 +96,8 @@ class StageGuard:
                 guard.run("prefix_states", lambda: self._memory.restored(step), count)
             if self._pages:
                 self._memory.remember(self._mirror.written(step), self._pages)
-        self._mirror.apply(step)
+        with self._timed():
+            self._mirror.apply(step)
 
     def received(self, step: Step, inputs: Array, hand_off: HandOff) -> None:
         """What came from the stage before is what that stage sent."""
@@ -170,6 +174,14 @@ class StageGuard:
         if self.guard.steps != self._told:
             self._told = self.guard.steps
             self.guard.summary()
+
+    @contextmanager
+    def _timed(self) -> Iterator[None]:
+        """The time that keeping the mirror takes: every step pays it, looked at or not."""
+        began = time.perf_counter()
+        yield
+        spent = self.guard.seconds
+        spent["mirror"] = spent.get("mirror", 0.0) + time.perf_counter() - began
 
     def _left_out(self) -> list[tuple[str, str]]:
         config = self._config

@@ -147,6 +147,7 @@ class _Work:
         self._control: tuple[str, Case] | None = None
         self._reruns: list[Rerun] = []
         self._notes: list[str] = []
+        self._files: dict[str, str] = {}
 
     @property
     def _best(self) -> Case:
@@ -179,7 +180,8 @@ class _Work:
 
     async def write(self, watcher: Watcher) -> None:
         """Put the two files into the folder."""
-        for name, text in files_of(self._reproduction()).items():
+        self._files = files_of(self._reproduction())
+        for name, text in self._files.items():
             write_whole(self._place / name, text)
         (self._place / SCRIPT).chmod(0o755)
         watcher.note(f"wrote {self._place / SCRIPT} and {PROGRAM}")
@@ -292,6 +294,7 @@ class _Work:
             trials=self._trials.spent,
             elapsed_seconds=round(self._trials.elapsed, 3),
             stopped=stopped,
+            files=tuple((name, redact(text)) for name, text in self._files.items()),
         )
 
 

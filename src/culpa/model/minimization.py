@@ -49,7 +49,8 @@ class Rerun:
 class Minimization:
     """The result. `command` and `request` describe what is left; `before` and `after` its size; `rate` is how often
     the smallest case failed, `rate_before` how often the one that was begun with did. `thresholds` are sentences about
-    numbers, `control` the change that makes it pass. `stopped` says what ended it early, empty if nothing did."""
+    numbers, `control` the change that makes it pass. `stopped` says what ended it early, empty if nothing did. `files` are the
+    names and texts of the reproduction."""
 
     run_id: str
     engine: str
@@ -69,3 +70,4 @@ class Minimization:
     trials: int = 0
     elapsed_seconds: float = 0.0
     stopped: str = ""
+    files: tuple[tuple[str, str], ...] = ()

@@ -16,6 +16,7 @@ from culpa.report.issue_limits import Limits
 from culpa.report.located_lines import located_lines
 from culpa.report.markup import Markdown, cell, code, fence, link, table, text
 from culpa.report.measured import measured_section
+from culpa.report.smallest import reproduced, smallest_lines
 from culpa.report.source import ReportSource
 
 T = TypeVar("T")
@@ -125,6 +126,11 @@ class Blocks:
     def _reproduction(self) -> str:
         commands = self._experiment.commands
         failing = commands.failing if commands else self._experiment.launch.command_line()
+        smallest = reproduced(self._source.minimization)
+        if smallest is not None:
+            lines, whole = smallest_lines(smallest, self._limits.files, self._limits.command)
+            self.cut.update({} if whole else {"the files of the reproduction": None})
+            return "\n".join(lines)
         lines = ["#### Minimal command", "", self._command(failing), ""]
         if commands is None or not commands.failing:
             return "\n".join(lines).rstrip()

@@ -11,7 +11,7 @@ ROOM = GITHUB_LIMIT - 1_536
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The most of each part: lines of logs, characters of one line, rows of the table of arms, settings listed,
-    characters of a command, items of each list, characters of a sentence."""
+    characters of a command, items of each list, characters of a sentence, characters of the files of a reproduction."""
 
     log_lines: int = 120
     line_width: int = 400
@@ -20,13 +20,14 @@ class Limits:
     command: int = 12_000
     items: int = 80
     sentence: int = 1_200
+    files: int = 30_000
 
 
 _STEPS = (
     {"log_lines": 60},
-    {"log_lines": 30, "line_width": 300},
+    {"log_lines": 30, "line_width": 300, "files": 15_000},
     {"log_lines": 15, "line_width": 200},
-    {"log_lines": 6},
+    {"log_lines": 6, "files": 0},
     {"settings": 60},
     {"arms": 40},
     {"settings": 20},

@@ -29,6 +29,7 @@ ATTACHED = (
     ("mitigation", "mitigation.json"),
     ("guard", "guard.json"),
     ("layout", "layout.json"),
+    ("minimization", "minimize/minimization.json"),
 )
 #: Lines of logs that all trials together may show, and one trial.
 MOST_LINES = 8000
@@ -59,8 +60,8 @@ class TrialSource:
 @dataclass(frozen=True, slots=True)
 class ReportSource:
     """A run, ready to be rendered. `redactions` say what was taken out; with `prompts_included` the user's own prompts
-    and their answers were left in. `environment`, `mitigation`, `guard` and `layout` are the documents of these verbs,
-    None where the run holds none."""
+    and their answers were left in. `environment`, `mitigation`, `guard`, `layout` and `minimization` are the documents of
+    these verbs, None where the run holds none."""
 
     experiment: Experiment
     trials: tuple[TrialSource, ...]
@@ -70,6 +71,7 @@ class ReportSource:
     mitigation: Json | None = None
     guard: Json | None = None
     layout: Json | None = None
+    minimization: Json | None = None
 
     def trial(self, number: int | None) -> TrialSource | None:
         """The trial with this id, or None."""

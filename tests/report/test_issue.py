@@ -153,3 +153,34 @@ def test_hostile_text_adds_no_markup_to_an_issue(text: str) -> None:
     assert all(OWN_HTML.fullmatch(token.content) for token in tokens if token.type == "html_block")
     plain = [token.content for token in tokens if token.type == "text"]
     assert not any(re.search(r"@\w|#\d|https?:/|www\.\w", part) for part in plain)
+
+
+MINIMIZED = {
+    "schema": "culpa.minimization/1",
+    "command": "engine serve -pp 2",
+    "request": "1 request, the longest prompt about 2049 tokens",
+    "rate_sentence": "it failed each time",
+    "thresholds": ["prompt_tokens: fails at 2049, not at 2048"],
+    "control": "execution graphs → eager",
+    "reruns": [{"control": False, "runs": 1, "failed": 1, "said": "FAIL: illegal access"}],
+    "files": [["repro.sh", "engine serve -pp 2\n"], ["repro.py", "print('FAIL')\n"]],
+}
+
+
+def test_a_minimized_run_is_reported_by_its_smallest_case_and_files() -> None:
+    markdown = issue_report(replace(stored(), minimization=MINIMIZED))
+    assert "engine serve -pp 2" in markdown
+    assert "<summary>repro.py</summary>" in markdown
+    assert "fails at 2049, not at 2048" in markdown
+
+
+def test_files_of_a_reproduction_that_are_too_long_are_named_as_cut() -> None:
+    long = {**MINIMIZED, "files": [["repro.py", "x = 1\n" * 20_000]]}
+    markdown = issue_report(replace(stored(), minimization=long))
+    assert len(markdown) < GITHUB_LIMIT
+    assert "the files of the reproduction" in markdown
+
+
+@pytest.mark.parametrize("document", [{}, [], {"schema": "culpa.minimization/1"}, {"schema": "x"}])
+def test_a_minimization_that_can_not_be_read_leaves_the_runs_own_commands(document: object) -> None:
+    assert issue_report(replace(stored(), minimization=document)) == issue_report(stored())

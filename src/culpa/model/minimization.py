@@ -47,10 +47,13 @@ class Rerun:
 
 @dataclass(frozen=True, slots=True)
 class Minimization:
-    """The result. `command` and `request` describe what is left; `before` and `after` its size; `rate` is how often
-    the smallest case failed, `rate_before` how often the one that was begun with did. `thresholds` are sentences about
-    numbers, `control` the change that makes it pass. `stopped` says what ended it early, empty if nothing did. `files` are the
-    names and texts of the reproduction."""
+    """The result.
+
+    `command` and `request` describe what is left; `before` and `after` its size; `rate` is how often the smallest case
+    failed, `rate_before` how often the one that was begun with did. `thresholds` are sentences about numbers, `control`
+    the change that makes it pass. `stopped` says what ended it early, empty if nothing did. `files` are the names and
+    texts of the reproduction.
+    """
 
     run_id: str
     engine: str

@@ -11,7 +11,7 @@ ROOM = GITHUB_LIMIT - 1_536
 @dataclass(frozen=True, slots=True)
 class Limits:
     """The most of each part: lines of logs, characters of one line, rows of the table of arms, settings listed,
-    characters of a command, items of each list, characters of a sentence, characters of the files of a reproduction."""
+    characters of a command, items of each list, characters of a sentence, and of the files of a reproduction."""
 
     log_lines: int = 120
     line_width: int = 400

@@ -60,8 +60,8 @@ class TrialSource:
 @dataclass(frozen=True, slots=True)
 class ReportSource:
     """A run, ready to be rendered. `redactions` say what was taken out; with `prompts_included` the user's own prompts
-    and their answers were left in. `environment`, `mitigation`, `guard`, `layout` and `minimization` are the documents of
-    these verbs, None where the run holds none."""
+    and their answers were left in. `environment`, `mitigation`, `guard`, `layout` and `minimization` are the
+    documents of these verbs, None where the run holds none."""
 
     experiment: Experiment
     trials: tuple[TrialSource, ...]

@@ -157,7 +157,7 @@ def summary_of(folder: Path) -> RunSummary:
         started=str(header.get("started", "")),
         engine=str(header.get("engine", "")),
         outcome=outcome,
-        finding="; ".join(named) or _symptom(result),
+        finding="; ".join(named) or str(result.get("headline") or "") or _symptom(result),
         trials=len({str(entry.get("trial", {}).get("id")) for entry in entries if entry["kind"] == "trial"}),
         elapsed_seconds=float(result.get("elapsed_seconds", last)),
     )

@@ -105,15 +105,6 @@ def test_bad_end_that_does_not_fail_is_a_clean_pass(tmp_path: Path) -> None:
     assert done.result["outcome"] == "no_failure"
 
 
-def test_good_end_that_fails_too_is_said(tmp_path: Path) -> None:
-    for number in range(1, 4):
-        make_wheel(tmp_path / "wheels", f"1.{number}", fault="stream==off")
-    done = bisect(tmp_path, "--good", "1.1", "--bad", "1.3", "--no-isolate")
-    assert done.code == 1, done.err
-    assert done.result["outcome"] == "good_fails"
-    assert "1.1, the good end, fails as well" in done.out
-
-
 def test_run_that_was_cut_short_goes_on(tmp_path: Path) -> None:
     for number in range(1, 9):
         make_wheel(tmp_path / "wheels", f"1.{number}", fault="stream==off" if number >= 6 else "")
@@ -134,17 +125,3 @@ def test_version_is_a_factor_of_isolate(tmp_path: Path) -> None:
     assert done.code == 1, done.err
     members = {one["name"] for one in done.result["findings"][0]["factors"]}
     assert members == {"engine_version", "kv"}
-
-
-def test_bad_input_is_one_line(tmp_path: Path) -> None:
-    make_wheel(tmp_path / "wheels", "1.1")
-    for options, told in (
-        (["--good", "1.1", "--bad", "1.7"], "--bad 1.7: no such version"),
-        (["--good", "1.1"], "--bad is missing"),
-        (["--good", "1.1", "--bad", "1.1"], "nothing between them"),
-        (["--good", "1.1", "--bad", "1.7", "--environment", "own"], "exclude each other"),
-    ):
-        done = bisect(tmp_path, *options)
-        assert done.code == 2
-        assert told in done.err
-        assert done.err.count("\n") == 1

@@ -48,7 +48,8 @@ _LEAST_SHOWN = 0.01
 
 
 class Bisection(Isolation):
-    """One run of `culpa bisect`. `labels` go from the good end to the bad end; `settings` are the launch's factors."""
+    """One run of `culpa bisect`. `labels` go from the good end to the bad end, `turned` if the good end is the newer
+    one; `settings` are the launch's factors."""
 
     def __init__(
         self,
@@ -59,6 +60,7 @@ class Bisection(Isolation):
         settings: tuple[Factor, ...],
         options: IsolateOptions,
         ask_settings: bool,
+        turned: bool,
         runner: TrialRunner,
         record: Record,
         observer: Observer,
@@ -83,6 +85,7 @@ class Bisection(Isolation):
         self._place = {label: place for place, label in enumerate(labels)}
         self._varied = tuple(factor for factor in settings if not factor.instrument)
         self._ask = ask_settings
+        self._turned = turned
         self._folder = folder
         self._preparing: list[float] = []
 
@@ -152,8 +155,9 @@ class Bisection(Isolation):
     def _tell_chances(self, history: Sequence[VersionTrial]) -> None:
         weight = self.search.posterior(history).weight
         likely = sorted(range(weight.size), key=lambda place: -weight[place])[:5]
+        word = "up to" if self._turned else "since"
         sets = tuple(
-            ((f"since {self.labels[place]}",), float(weight[place]))
+            ((f"{word} {self.labels[place]}",), float(weight[place]))
             for place in likely
             if weight[place] >= _LEAST_SHOWN
         )

@@ -221,6 +221,7 @@ async def _carry_out(one: BisectRun, observer: Observer) -> tuple[Bisection, boo
         settings=bisect.settings.factors,
         options=bisect.setup.options,
         ask_settings=bisect.asked.settings != "no",
+        turned=bisect.row.turned,
         runner=runner,
         record=run.record,
         observer=observer,

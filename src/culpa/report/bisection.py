@@ -15,7 +15,7 @@ from culpa.model.bisection import Bisection
 from culpa.report import clean
 from culpa.report.bisection_words import details, headline, row_cells, shown_rows, subject
 from culpa.report.console import plain_console, print_trimmed
-from culpa.report.markup import code, fence, table, text
+from culpa.report.markup import cell, fence, table, text
 from culpa.store import EXPERIMENT, REPORT
 from culpa.written import write_whole
 
@@ -150,14 +150,14 @@ def bisection_markdown(result: Bisection) -> str:
     lines += ["", "## Launch", "", fence(result.launch.command_line(), "sh"), ""]
     if result.hunted is not None:
         lines += ["## Failure", "", text(result.hunted.describe()), ""]
-    rows = [(code(row.label), *(text(one) for one in row_cells(row))) for row in shown_rows(result)]
+    rows = [(cell(row.label), *(text(one) for one in row_cells(row))) for row in shown_rows(result)]
     if rows:
         lines += ["## Versions", ""]
         lines += [table(("version", "trials", "change here", "says of itself", "remark"), rows), ""]
     if result.changed.settings:
         lines += ["## Settings printed with another value", ""]
         cells = [
-            (code(one.name), text(_value(one.before)), text(_value(one.after)))
+            (cell(one.name), text(_value(one.before)), text(_value(one.after)))
             for one in result.changed.settings
         ]
         lines += [table(("setting", "last good", "first bad"), cells), ""]
@@ -171,7 +171,7 @@ def bisection_markdown(result: Bisection) -> str:
     lines += ["## Trials", ""]
     trials = [
         (
-            str(trial.id), code(trial.configuration.get("engine_version")), text(trial.purpose),
+            str(trial.id), cell(trial.configuration.get("engine_version")), text(trial.purpose),
             trial.outcome.value, text(trial.reason),
         )
         for trial in result.trials

@@ -92,6 +92,39 @@ def test_serving_lasts_until_it_is_interrupted_and_tells_what_the_traffic_did(tm
     assert json.loads(out)["record"]["kinds"][0][0] == "state_not_finite"
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("option", "guarded"),
+    [((), 1), (("--guard",), 2), (("--no-guard",), 0)],
+    ids=["by itself", "all", "none"],
+)
+def test_an_isolated_failure_is_located_unless_the_guard_is_left_out(
+    option: tuple[str, ...], guarded: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / "run"
+    words = ("--only", "execution", "--probe", "cold", "--probe-tokens", "150", "--no-thresholds", *option)
+    command = [sys.executable, "-m", "culpa", "isolate", "-q", *words, "--out", str(folder)]
+    done = subprocess.run(
+        [*command, *launch("-pp", "2", "--fault", "incident")],
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 1, done.stderr
+    found = json.loads((folder / "experiment.json").read_text(encoding="utf-8"))
+    (finding,) = found["findings"]
+    with_guard = [trial for trial in found["trials"] if (folder / trial["folder"] / "guard").exists()]
+    assert finding["level"] == ("located" if guarded else "isolated")
+    assert (len(with_guard) >= guarded) if guarded else not with_guard
+    assert [trial["purpose"] for trial in found["trials"]].count("guard") == (0 if option else 1)
+    if guarded:
+        place = finding["located"]["violation"]
+        assert (place["kind"], place["stage"]) == ("captured_pointer_stale", "PP1")
+        assert place["layer"] == "model.layers.4.linear_attn"
+        assert "Seen from inside the engine" in (folder / "report.md").read_text(encoding="utf-8")
+
+
 def error(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     assert _run(["guard", *words]) == 2
     told = capsys.readouterr().err

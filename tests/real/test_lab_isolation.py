@@ -31,6 +31,11 @@ def test_the_incident_comes_out_of_the_demo_by_itself(tmp_path: Path) -> None:
     assert arms["eager"]["outcome"] == "pass"
     assert arms["aligned"]["outcome"] == "fail (PP1 first)"
     assert "no workaround" in printed
+    finding = found["findings"][0]  # type: ignore[index]
+    assert finding["level"] == "located"
+    place = finding["located"]["violation"]
+    assert (place["kind"], place["stage"], place["group"]) == ("captured_pointer_stale", "PP1", 0)
+    assert "that is where it begins" in printed
     assert "0000:41:00" in printed
     assert "asynchronous" in printed
 
@@ -39,3 +44,22 @@ def test_the_incident_comes_out_of_the_demo_by_itself(tmp_path: Path) -> None:
 def test_other_faults_are_found_as_they_are(tmp_path: Path, fault: str) -> None:
     code, printed, _ = demo(tmp_path / "run", fault)
     assert code == 0, printed
+    assert "that is where it begins" in printed
+
+
+def test_every_fault_that_is_planted_in_the_engine_is_caught(tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "culpa",
+        "guard",
+        "--self-test",
+        "--json",
+        "--out",
+        str(tmp_path / "run"),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False)
+    found = json.loads(done.stdout)
+    assert [proof["fault"] for proof in found["proofs"] if not proof["caught"]] == []
+    assert found["passed"]
+    assert done.returncode == 0

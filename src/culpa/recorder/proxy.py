@@ -122,7 +122,8 @@ class Proxy:
         if body is None:
             return _refusal(413, f"a request of more than {self._most_body} bytes is not passed on")
         counts = self.counts
-        counts.requests += 1
+        told = request.method not in _READ_ONLY  # a look at the engine is no traffic
+        counts.requests += told
         counts.under_way += 1
         self.idle.clear()
         exchange = _Exchange(self._write_down(request, body), Tally())
@@ -143,7 +144,7 @@ class Proxy:
             return _refusal(502, f"the engine behind culpa record broke off: {broken.said}")
         finally:
             counts.under_way -= 1
-            setattr(counts, outcome, getattr(counts, outcome) + 1)
+            setattr(counts, outcome, getattr(counts, outcome) + told)
             self._ended(exchange, outcome)
             if not counts.under_way:
                 self.idle.set()

@@ -29,6 +29,8 @@ from culpa.traffic import LONGEST_PAUSE, Recorded, Recording, askable, probe_fro
 from culpa.trial import TrialRequest, TrialResult, TrialRunner
 
 REDUCED = "reduced"
+# After so many trials in a row that say nothing, the launch itself is broken by now.
+_MOST_IN_VAIN = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,7 @@ class _Reducing:
         self._journal = journal
         self._tell = tell
         self._watch = 0.0
+        self._in_vain = 0
         self._contents: bool | None = None
 
     async def run(self) -> None:
@@ -122,6 +125,9 @@ class _Reducing:
                 if self.stopped:
                     return
                 await self._try(step)
+                if self._in_vain >= _MOST_IN_VAIN:
+                    self.stopped = f"{_MOST_IN_VAIN} trials in a row said nothing of the failure"
+                    return
         finally:
             await self._runner.close()
 
@@ -149,6 +155,7 @@ class _Reducing:
             )
         )
         failed = _failed(result)
+        self._in_vain = self._in_vain + 1 if failed is None else 0
         reached = _reached(result, probe) if failed else None
         if failed and self.signature is None:
             self.signature = result.trial.signature

@@ -1,6 +1,7 @@
 """The form of a recording on disk: segments, files of frames that are only ever appended to.
 
-A frame is one line of JSON, then `n` bytes of payload and a line end. `crc` is the payload's CRC-32. A frame that a
+A frame is one line of JSON, then `n` bytes of payload and a line end. `crc` is the payload's CRC-32, `head` that of the
+line before it. A frame that a
 kill or a power cut has torn can only be the last of its segment.
 """
 
@@ -18,6 +19,7 @@ HEADER = "recording.json"
 SEALED = "sealed.json"
 SUFFIX = ".seg"
 _LONGEST_HEAD = 1 << 20
+_HEAD = b',"head":'
 
 
 def segment_name(number: int) -> str:
@@ -28,8 +30,8 @@ def segment_name(number: int) -> str:
 def frame(kind: str, fields: Mapping[str, Any], payload: bytes = b"") -> bytes:
     """A frame as bytes, to be written at once."""
     head = {"kind": kind, **fields, "n": len(payload), "crc": zlib.crc32(payload)}
-    line = json.dumps(head, ensure_ascii=True, separators=(",", ":")).encode("ascii")
-    return b"".join((line, b"\n", payload, b"\n"))
+    line = json.dumps(head, ensure_ascii=True, separators=(",", ":")).encode("ascii")[:-1]
+    return b"".join((line, _HEAD, b"%d}\n" % zlib.crc32(line), payload, b"\n"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +84,9 @@ def frames(path: Path) -> Iterator[Frame | str]:
 
 
 def _head(line: bytes) -> dict[str, Any] | None:
+    covered, _, checksum = line.rpartition(_HEAD)
+    if checksum != b"%d}\n" % zlib.crc32(covered):
+        return None
     try:
         head = json.loads(line)
     except (ValueError, RecursionError):
@@ -90,6 +95,5 @@ def _head(line: bytes) -> dict[str, Any] | None:
         isinstance(head, dict)
         and isinstance(head.get("kind"), str)
         and all(isinstance(head.get(name), int) and head[name] >= 0 for name in ("n", "crc"))
-        and line.endswith(b"\n")
     )
     return head if good else None

@@ -81,7 +81,7 @@ def reduced(folder: Path, out: Path, *options: str, launch: Sequence[str] = ()) 
         ],
         capture_output=True,
         text=True,
-        timeout=110,
+        timeout=300,
         check=False,
     )
     assert done.stdout, done.stderr
@@ -153,6 +153,7 @@ def test_a_part_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_a_pair_far_apart_is_found_in_few_launches(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", prompts(91, 43, 90))
     code, found, _ = reduced(folder, tmp_path / "run", "--only", "10-")
@@ -174,6 +175,7 @@ def test_a_pair_far_apart_is_found_in_few_launches(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_an_error_in_place_of_an_answer_is_reduced_too(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", prompts(6, 2, 5), lost=False)
     code, found, _ = reduced(folder, tmp_path / "run", launch=["--symptom", "http500"])
@@ -182,6 +184,7 @@ def test_an_error_in_place_of_an_answer_is_reduced_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_a_failure_at_every_second_launch_is_reduced_with_its_rate(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", prompts(4, 1, 3))
     luck = ["--luck", str(tmp_path / "luck")]
@@ -193,6 +196,7 @@ def test_a_failure_at_every_second_launch_is_reduced_with_its_rate(tmp_path: Pat
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_requests_that_do_no_harm_are_a_pass(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", prompts(5, 100, 4))
     code, found, _ = reduced(folder, tmp_path / "run", "--tries", "2")
@@ -202,6 +206,7 @@ def test_requests_that_do_no_harm_are_a_pass(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(320)
 def test_a_reduction_ends_where_it_is_told_to_and_keeps_what_it_has(tmp_path: Path) -> None:
     folder = recording(tmp_path / "r", prompts(20, 7, 15))
     code, found, _ = reduced(folder, tmp_path / "run", "--max-trials", "2")

@@ -63,7 +63,20 @@ def test_what_was_taken_out_is_told_with_its_counts(source: ReportSource) -> Non
     assert "keys, tokens and passwords" in FORMATS["md"].render(source, "en", "")
 
 
-def test_one_host_stays_one_host_and_two_stay_two(source: ReportSource) -> None:
+def test_prompts_that_are_kept_bring_no_secret_back(tmp_path: Path) -> None:
+    kept = load(planted_run(tmp_path / "run"), include_prompts=True)
+    assert left(repr(kept)) == []
+    assert PRIVATE["prompt"][0] in repr(kept)
+
+
+def test_a_host_is_the_same_by_its_short_and_its_full_name() -> None:
+    redactor = Redactor()
+    text = "http://train17.acme-labs.io:8000 said: train17: gone; http://train18.acme-labs.io too"
+    redactor.learn(text)
+    assert redactor.text(text) == "http://host-1:8000 said: host-1: gone; http://host-2 too"
+
+
+def test_one_host_stays_one_host_and_two_stay_two() -> None:
     redactor = Redactor()
     first = redactor.text(
         "http://gpu-node-7:8000 refused; http://gpu-node-8:8000 too; http://gpu-node-7:9000"

@@ -41,6 +41,8 @@ _LEAST_PROMPT = 12
 _MOST_PROMPT_LINES = 400
 _QUOTED = 40  # of a long question evidence quotes the two ends
 _TAIL = re.compile(r"[ \t\r\\'\"]*\n[ \t>|]*([A-Za-z0-9_.~+/=-]{1,512})(?=([\s'\",;\\)\]}]|$))", re.ASCII)
+_SHORT = 12
+_PLAIN = re.compile(r"[a-z_ ]*|[0-9,.]{1,6}", re.ASCII)
 _PLAIN_WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[\d.,:-]+", re.ASCII)
 
 
@@ -79,6 +81,7 @@ class Redactor:
         self._counts: Counter[Kind] = Counter()
         self._seen: dict[Kind, set[str]] = {}
         self._known: dict[str, tuple[str, Counter[Kind]]] = {}
+        self._learned: set[str] = set()
 
     @property
     def keeps_prompts(self) -> bool:
@@ -87,6 +90,10 @@ class Redactor:
 
     def learn(self, text: str) -> None:
         """Remember the secrets, hosts and users that the text names."""
+        if text in self._learned or (len(text) <= _SHORT and _PLAIN.fullmatch(text)):
+            return
+        if len(text) <= _LONGEST_KNOWN:
+            self._learned.add(text)
         self._known.clear()
         plain, _ = bare(one_kind_of_line_end(text))
         raw = plain.encode("latin-1", "replace")
@@ -94,8 +101,11 @@ class Redactor:
             self._remember_secret(plain[start:end])
         for rule, start, end in self._private_places(plain, raw):
             found = plain[start:end]
-            if rule.kind == "host" and may_stand_alone("host", found):
-                self._hosts.setdefault(found)
+            if rule.kind == "host":
+                label = found.partition(".")[0]  # the same host, as its own logs call it
+                for name in dict.fromkeys((found, label)):
+                    if may_stand_alone("host", name):
+                        self._hosts.setdefault(name)
             elif rule.kind == "user" and len(found) >= 3:
                 self._users.setdefault(found)
 
@@ -117,6 +127,8 @@ class Redactor:
 
     def text(self, text: str) -> str:
         """The text with private things replaced and hidden characters shown. It keeps its number of lines."""
+        if len(text) <= _SHORT and _PLAIN.fullmatch(text):
+            return text  # a level, a number, a name of a factor: most texts of a run
         if len(text) > _LONGEST_KNOWN:
             return self._text(text)
         if text not in self._known:
@@ -191,11 +203,18 @@ class Redactor:
             return REDACTED
         if kind == "prompt":
             return PROMPT
-        key = (kind, found.lower() if kind == "host" else found)
+        key = (kind, self._whole_host(found.lower()) if kind == "host" else found)
         if key not in self._aliases:
             number = 1 + sum(one == kind for one, _ in self._aliases)
             self._aliases[key] = f"{_ALIAS_NAMES[kind]}-{number}"
         return self._aliases[key]
+
+    def _whole_host(self, name: str) -> str:
+        """The full name of a host that is called by its first part, where only one full name begins so."""
+        if "." in name:
+            return name
+        full = [known.lower() for known in self._hosts if known.lower().startswith(f"{name}.")]
+        return full[0] if len(full) == 1 else name
 
     def _spans(self, plain: str) -> Iterator[_Span]:
         raw = plain.encode("latin-1", "replace")

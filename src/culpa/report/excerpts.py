@@ -1,7 +1,7 @@
 """Logs of trials cut around their events, whatever their size, each line with its part in what happened."""
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -53,14 +53,42 @@ class LogExcerpt:
         return len(self.lines) < self.total
 
 
-def excerpt(
-    path: Path,
-    name: str,
-    roles: Mapping[int, Role],
-    most: int,
-    redacted: Callable[[str], str],
-) -> LogExcerpt | None:
-    """The log at `path`, `most` lines of it at the most; None where there is none. `redacted` keeps line ends.
+@dataclass(frozen=True, slots=True)
+class RawExcerpt:
+    """A log as it lies there: the numbers of the lines to show, and these with their neighbours, not redacted."""
+
+    name: str
+    size: int
+    total: int
+    wanted: tuple[int, ...]
+    lines: Mapping[int, str]
+
+    def texts(self) -> Iterator[str]:
+        """Neighbouring lines together, since a secret may be broken over them."""
+        for run in _runs(sorted(self.lines)):
+            yield _joined([self.lines[number] for number in run])
+
+    def shown(self, roles: Mapping[int, Role], redacted: Callable[[str], str]) -> LogExcerpt:
+        """The excerpt, redacted. `redacted` keeps the number of lines."""
+        clean = {
+            number: text
+            for run in _runs(sorted(self.lines))
+            for number, text in zip(
+                run, _clean([self.lines[number] for number in run], redacted), strict=True
+            )
+        }
+        parser = LineParser(load_tables("generic"))
+        kernel = self.name.endswith("kernel.log")
+        lines = tuple(
+            _line(parser, number, clean[number], _role(roles, number, clean[number], kernel), kernel)
+            for number in self.wanted
+            if number in clean
+        )
+        return LogExcerpt(self.name, self.size, self.total, lines)
+
+
+def read_excerpt(path: Path, name: str, roles: Mapping[int, Role], most: int) -> RawExcerpt | None:
+    """The log at `path`, `most` lines of it at the most; None where there is none.
 
     Lines with a role come first, with their surroundings, root before all others; then the last lines, then the first.
     """
@@ -68,23 +96,8 @@ def excerpt(
         return None
     total, size = _measure(path)
     wanted = _chosen(total, roles, most)
-    with_margin = sorted(
-        {near for number in wanted for near in range(number - _MARGIN, number + _MARGIN + 1)}
-    )
-    raw = _read(path, with_margin)
-    shown = {
-        number: text
-        for run in _runs(sorted(raw))
-        for number, text in zip(run, _clean([raw[number] for number in run], redacted), strict=True)
-    }
-    parser = LineParser(load_tables("generic"))
-    kernel = path.name == "kernel.log"
-    lines = tuple(
-        _line(parser, number, shown[number], _role(roles, number, shown[number], kernel), kernel)
-        for number in wanted
-        if number in shown
-    )
-    return LogExcerpt(name, size, total, lines)
+    with_margin = {near for number in wanted for near in range(number - _MARGIN, number + _MARGIN + 1)}
+    return RawExcerpt(name, size, total, tuple(wanted), _read(path, sorted(with_margin)))
 
 
 def _measure(path: Path) -> tuple[int, int]:
@@ -161,14 +174,15 @@ def _runs(numbers: Sequence[int]) -> list[list[int]]:
     return runs
 
 
-def _clean(lines: Sequence[str], redacted: Callable[[str], str]) -> list[str]:
-    """Neighbouring lines redacted together, since a secret may be broken over them, and cut to a length to show."""
+def _joined(lines: Sequence[str]) -> str:
     # A line that a progress bar redrew stays one line.
-    joined = "\n".join(line[:MAX_LINE].rstrip("\r").replace("\r", " ") for line in lines)
-    parts = redacted(joined).split("\n")
-    # A secret over several lines takes their ends with it: what is left stands at the first of them.
-    parts += [""] * (len(lines) - len(parts))
-    return [part if len(part) <= LONGEST_LINE else f"{part[:LONGEST_LINE]}…" for part in parts[: len(lines)]]
+    return "\n".join(line[:MAX_LINE].rstrip("\r").replace("\r", " ") for line in lines)
+
+
+def _clean(lines: Sequence[str], redacted: Callable[[str], str]) -> list[str]:
+    """The lines redacted together, each cut to a length to show."""
+    parts = redacted(_joined(lines)).split("\n")
+    return [part if len(part) <= LONGEST_LINE else f"{part[:LONGEST_LINE]}…" for part in parts]
 
 
 def _role(roles: Mapping[int, Role], number: int, text: str, kernel: bool) -> Role:

@@ -17,7 +17,7 @@ from culpa.model.told import Told
 from culpa.record import Record
 from culpa.redaction import Redacted, Redactor
 from culpa.redaction.walk import learn_all, redact_all
-from culpa.report.excerpts import LogExcerpt, Role, excerpt
+from culpa.report.excerpts import LogExcerpt, RawExcerpt, Role, read_excerpt
 from culpa.report.probed import Asked, Probed, read_probes, user_texts
 from culpa.report.stored import stored_experiment
 from culpa.store import BadRunFolder, open_run
@@ -124,13 +124,17 @@ class _Loader:
         learn_all(redactor, (experiment, tuple(trials), attached))
         for text in (*users, *(text for one in asked.values() for text in one.private)):
             redactor.learn_prompt(text)
-        for one in trials:
-            self._logs(one, learning=True)
+        logs = {one.trial.id: self._logs(one) for one in trials}
+        for raw in (raw for found in logs.values() for raw, _ in found):
+            for text in raw.texts():
+                redactor.learn(text)
         redactor.note_earlier(json.dumps([experiment.launch.command_line(), list(experiment.environment)]))
         kept = {field: redact_all(redactor, value) for field, value in attached.items()}
         return ReportSource(
             experiment=redact_all(redactor, experiment),
-            trials=tuple(replace(redact_all(redactor, one), logs=self._logs(one)) for one in trials),
+            trials=tuple(
+                replace(redact_all(redactor, one), logs=self._shown(logs[one.trial.id])) for one in trials
+            ),
             redactions=redactor.report(),
             prompts_included=self._include_prompts,
             **kept,
@@ -156,9 +160,9 @@ class _Loader:
             log_of=_log_of(folder / "engine.log.txt") if folder else None,
         )
 
-    def _logs(self, one: TrialSource, *, learning: bool = False) -> tuple[LogExcerpt, ...]:
+    def _logs(self, one: TrialSource) -> list[tuple[RawExcerpt, dict[int, Role]]]:
         if not one.trial.folder:
-            return ()
+            return []
         share = MOST_LINES // max(len(self._record.trials), 1)
         most = min(MOST_LINES_OF_TRIAL, max(LEAST_LINES_OF_TRIAL, share))
         if one.trial.outcome is Outcome.PASS:
@@ -167,15 +171,13 @@ class _Loader:
         for name in _LOGS:
             relative = f"{one.trial.folder}/{name}"
             roles = _roles(one.incident, name)
-            redacted = self._learned if learning else self._redactor.text
-            shown = excerpt(self._folder / relative, relative, roles, most, redacted)
-            if shown is not None:
-                found.append(shown)
-        return tuple(found)
+            raw = read_excerpt(self._folder / relative, relative, roles, most)
+            if raw is not None:
+                found.append((raw, roles))
+        return found
 
-    def _learned(self, text: str) -> str:
-        self._redactor.learn(text)
-        return text
+    def _shown(self, logs: list[tuple[RawExcerpt, dict[int, Role]]]) -> tuple[LogExcerpt, ...]:
+        return tuple(raw.shown(roles, self._redactor.text) for raw, roles in logs)
 
 
 def _roles(incident: Incident | None, name: str) -> dict[int, Role]:

@@ -1,5 +1,7 @@
 """Forty planted secrets, none of them left in any format."""
 
+from pathlib import Path
+
 import pytest
 from tests.redaction.planted import PRIVATE, SECRETS, planted_run, variants
 

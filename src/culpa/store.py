@@ -146,7 +146,8 @@ def list_runs(root: Path) -> list[RunSummary]:
 def summary_of(folder: Path) -> RunSummary:
     """One line about a run: from its result if it has one, else from its journal. Raises BadRunFolder."""
     _, header, entries = open_run(folder)
-    result = read_result(folder) or {}
+    # A run that is no isolation has its result in its last entry.
+    result = read_result(folder) or next((e["result"] for e in reversed(entries) if "result" in e), {})
     findings = result.get("findings") or []
     named = [" + ".join(f"{f['name']}={f['suspect']}" for f in finding["factors"]) for finding in findings]
     last = next((e["elapsed"] for e in reversed(entries) if "elapsed" in e), 0.0)
@@ -158,7 +159,8 @@ def summary_of(folder: Path) -> RunSummary:
         engine=str(header.get("engine", "")),
         outcome=outcome,
         finding="; ".join(named) or str(result.get("headline") or "") or _symptom(result),
-        trials=len({str(entry.get("trial", {}).get("id")) for entry in entries if entry["kind"] == "trial"}),
+        trials=int(result.get("trials_run", 0))
+        or len({str(entry.get("trial", {}).get("id")) for entry in entries if entry["kind"] == "trial"}),
         elapsed_seconds=float(result.get("elapsed_seconds", last)),
     )
 

@@ -22,6 +22,7 @@ from tests.recorder.upstreams import (
     response,
 )
 
+from culpa.recorder import Shaper
 from culpa.traffic import Recording, read_folder
 
 PATIENCE = 60.0
@@ -251,6 +252,30 @@ def test_keys_are_passed_on_and_never_written_down(tmp_path: Path) -> None:
     run(main())
     assert recorded(tmp_path).requests[0].path == "/v1/completions?api-version=7"
     assert not [path for path in tmp_path.iterdir() if secret.encode() in path.read_bytes()]
+
+
+def test_with_shapes_nothing_of_what_people_wrote_reaches_the_disk(tmp_path: Path) -> None:
+    secret = "Quuxington"
+
+    async def told(_: Came, writer: Writer) -> None:
+        body = ANSWER.replace(b"well", f"yes, {secret}".encode())
+        writer.write(response(body, headers="Content-Type: application/json\r\n"))
+
+    async def main() -> None:
+        async with behind(tmp_path, told, shape=Shaper().shape) as there:
+            asked = json.dumps({"prompt": f"I am {secret}", "temperature": 0, "max_tokens": 5}).encode()
+            assert secret.encode() in (await there.ask(asked)).body
+            assert there.upstream.came[0].body == asked
+
+    run(main())
+    assert not [path for path in tmp_path.iterdir() if secret.encode() in path.read_bytes()]
+    found = recorded(tmp_path)
+    assert found.shapes
+    (one,) = found.requests
+    body = one.body()
+    assert body is not None
+    assert (body["temperature"], body["max_tokens"], len(body["prompt"].split())) == (0, 5, 4)
+    assert (one.prompt_tokens, one.completion_tokens, one.response) == (3, 1, None)
 
 
 def test_headers_of_the_connection_stay_on_their_side(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from culpa.cli.app import _run
 from culpa.host import free_port
 from culpa.probes import Probe
 from culpa.recorder import Keep, Ring
+from culpa.store import list_runs
 from culpa.traffic import read_folder, request_probe
 
 ENGINE = Path(__file__).parent / "poisoned_engine.py"
@@ -215,6 +216,9 @@ def test_a_reduction_ends_where_it_is_told_to_and_keeps_what_it_has(tmp_path: Pa
     assert {7, 15} <= set(found["requests"])
     assert not found["minimal"]
     assert (tmp_path / "run" / "trials" / "0001" / "engine.log").exists()
+    (run,) = list_runs(tmp_path)
+    assert (run.engine, run.outcome, run.trials) == ("poisoned", "reduced so far", 2)
+    assert run.finding == f"{len(found['requests'])} of 20 requests"
 
 
 @pytest.mark.parametrize(

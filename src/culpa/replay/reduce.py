@@ -217,6 +217,7 @@ async def _reduce(
         {
             "culpa": culpa.__version__,
             "started": now.isoformat(timespec="seconds"),
+            "engine": setup.adapter.name,
             "command": redact(setup.launch.command_line()),
             "recording": recording.source,
             "requests": len(asked),
@@ -232,7 +233,18 @@ async def _reduce(
     if left:
         kept_in = folder / REDUCED
         write_folder(kept_in, renumbered(left), recording)
-    journal.append("interrupted" if interrupted else "ended", kept=_ranges(reduced.kept))
+    seconds = round(time.monotonic() - began, 3)
+    journal.append(
+        "interrupted" if interrupted else "ended",
+        kept=_ranges(reduced.kept),
+        result={
+            "outcome": "no_failure" if not left else "reduced" if reduced.minimal else "reduced so far",
+            "interrupted": interrupted,
+            "headline": f"{len(left)} of {len(asked)} requests" if left else "",
+            "trials_run": reducing.trials,
+            "elapsed_seconds": seconds,
+        },
+    )
     return Found(
         reduced,
         left,
@@ -241,7 +253,7 @@ async def _reduce(
         signature=reducing.signature,
         reason=reducing.reason,
         trials=reducing.trials,
-        seconds=round(time.monotonic() - began, 3),
+        seconds=seconds,
         folder=folder,
         kept_in=kept_in,
         stopped=reducing.stopped,

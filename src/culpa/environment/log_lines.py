@@ -79,9 +79,12 @@ class LineFacts:
 
     def feed(self, block: bytes, name: str, first: int) -> None:
         """Whole lines as bytes; `first` is the number of the first, `name` that of the log."""
-        if _quick().search(block) is None:
+        quick = _quick().search
+        if quick(block) is None:
             return
         for number, raw in enumerate(block.split(b"\n"), start=first):
+            if quick(raw) is None and not self._topology:
+                continue
             if len(raw) <= _MOST_LINE or raw.lstrip()[:1] != b"{":
                 self._line(
                     printable(raw[:_MOST_LINE].decode("utf-8", "replace")).rstrip(), f"{name} line {number}"

@@ -62,11 +62,13 @@ class VersionSearch:
 
     def expected_remaining(self, history: Sequence[VersionTrial]) -> int:
         """About how many trials are still to come: the bits that are open over those of the best trial."""
-        posterior = self.posterior(history)
+        seen, posterior = Seen.of(self.count, history), self.posterior(history)
+        confirming = max(0, CONFIRMING - seen.repeats)
+        if likeliest(posterior, seen)[2] >= self.confidence:
+            return confirming
         weight = posterior.weight[posterior.weight > 0]
         open_bits = float(-(weight * np.log2(weight)).sum())
         best = float(posterior.information().max())
-        confirming = max(0, CONFIRMING - Seen.of(self.count, history).repeats)
         return int(np.ceil(open_bits / max(best, 0.05))) + confirming
 
     def _confirmation(

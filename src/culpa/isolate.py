@@ -339,6 +339,8 @@ def _kernel_log(file: Path | None) -> str:
 
 def _check_header(folder: Path, header: dict[str, Any]) -> None:
     """Raise BadRunFolder where the header lacks what resuming needs."""
+    if header.get("verb") == "bisect":
+        raise BadRunFolder(f"{folder} holds a bisection: go on with it by culpa bisect --resume {folder}")
     texts, lists = ("cwd", "started", "tag"), ("words", "only", "skip", "arms", "factors")
     good = (
         all(isinstance(header.get(name), str) for name in texts)

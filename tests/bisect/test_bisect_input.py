@@ -54,6 +54,13 @@ def test_folder_of_another_run_is_refused(tmp_path: Path, capfd: pytest.CaptureF
     assert "holds no bisection" in capfd.readouterr().err
 
 
+def test_bisection_is_no_run_of_isolate(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    header = '{"kind":"run","schema":"culpa.journal/1","verb":"bisect"}'
+    (tmp_path / "journal.jsonl").write_text(f"{header}\n")
+    assert _run(["isolate", "--resume", str(tmp_path)]) == 2
+    assert "go on with it by culpa bisect --resume" in capfd.readouterr().err
+
+
 def test_options_of_a_run_stay_when_it_is_resumed(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(["bisect", "--resume", str(tmp_path), "--good", "1"]) == 2
     assert "leave out --good" in capfd.readouterr().err

@@ -125,7 +125,7 @@ def plan_of(setup: Setup, run_id: str = "", folder: Path | None = None) -> Plan:
         max_trials=setup.options.max_trials,
         max_seconds=setup.options.max_seconds,
         probes=Suite(replace(setup.options, probe_tokens=None)).names(),
-        notes=(*setup.reading.notes, *_threshold_note(setup)),
+        notes=(*setup.reading.notes, *_threshold_note(setup), *_guard_note(setup)),
         layout=setup.reading.layout,
     )
 
@@ -140,6 +140,15 @@ def _threshold_note(setup: Setup) -> tuple[str, ...]:
         f"if {which} is at fault, its threshold is searched afterwards, in up to {most} trials more, within "
         "--max-time and --max-trials; --no-thresholds leaves that out",
     )
+
+
+def _guard_note(setup: Setup) -> tuple[str, ...]:
+    """Says beforehand that the engine is looked at from inside."""
+    if setup.options.guard is False or why_unguarded(setup.adapter):
+        return ()
+    if setup.options.guard:
+        return ("all trials have the guard in the engine (docs/guard.md)",)
+    return ("what is isolated runs once more with the guard in the engine; --no-guard leaves that out",)
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,8 +81,9 @@ class Guard:
         launch = launch.with_variable(PATH_VARIABLE, os.pathsep.join(filter(None, (str(self.plugin), path))))
         launch = launch.with_variable(MODE_VARIABLE, self.mode)
         launch = launch.with_variable(OUT_VARIABLE, str(out.resolve()))
-        launch = launch.with_variable(PAGES_VARIABLE, str(self.pages) if self.pages else None)
-        launch = launch.with_variable(PLANT_VARIABLE, self.planted or None)
+        launch = launch.with_variable(PAGES_VARIABLE, str(self.pages))
+        if self.planted or own.get(PLANT_VARIABLE, around.get(PLANT_VARIABLE)) is not None:
+            launch = launch.with_variable(PLANT_VARIABLE, self.planted or None)
         chosen = own[PLUGINS_VARIABLE] if PLUGINS_VARIABLE in own else around.get(PLUGINS_VARIABLE)
         if chosen is not None and PACKAGE not in chosen.split(","):
             launch = launch.with_variable(PLUGINS_VARIABLE, ",".join(filter(None, (chosen, PACKAGE))))

@@ -23,18 +23,14 @@ class GivenChecks:
 
     def tables(self, segments: Sequence[Segment], rows: Sequence[Sequence[TableRow]]) -> Iterator[Violation]:
         """Block tables: `rows` [full group][request]."""
-        for number, place in enumerate(self._mirror.full):
-            if place.layer is None:
-                continue
+        for number, place in self._mirror.full_here:
             for segment, row in zip(segments, rows[number], strict=False):
                 sent = self._mirror.segments[segment.request]
                 yield from self._table(place, sent, sent.kv[number], row)
 
     def starts(self, segments: Sequence[Segment], rows: Sequence[Sequence[TableRow]]) -> Iterator[Violation]:
         """The position from which each request's keys and values are written."""
-        for number, place in enumerate(self._mirror.full):
-            if place.layer is None:
-                continue
+        for number, place in self._mirror.full_here:
             for segment, row in zip(segments, rows[number], strict=False):
                 sent = self._mirror.segments[segment.request]
                 if row.start != sent.start:
@@ -45,9 +41,7 @@ class GivenChecks:
 
     def batch(self, segments: Sequence[Segment], inputs: BatchInputs) -> Iterator[Violation]:
         """State blocks of a decode step, one for each request in every group."""
-        for number, place in enumerate(self._mirror.gdn):
-            if place.layer is None:
-                continue
+        for number, place in self._mirror.gdn_here:
             seen: dict[int, str] = {}
             shared = self._group_with(segments, number, inputs.states[number][: len(segments)])
             for index, segment in enumerate(segments):
@@ -66,9 +60,7 @@ class GivenChecks:
     def piece(self, segment: Segment, inputs: PieceInputs) -> Iterator[Violation]:
         """State blocks of a piece of a prompt, as they were copied into its inputs."""
         sent = self._mirror.segments[segment.request]
-        for number, place in enumerate(self._mirror.gdn):
-            if place.layer is None:
-                continue
+        for number, place in self._mirror.gdn_here:
             row = StateRow(int(inputs.run[number]), int(inputs.source[number]), int(inputs.save[number]))
             shared = next(
                 (
@@ -102,9 +94,7 @@ class GivenChecks:
         self, segment: Segment, inputs: PieceInputs, bindings: Sequence[StateBinding]
     ) -> Iterator[Violation]:
         """Whether what a captured piece holds is what was copied into its inputs for this replay."""
-        for number, place in enumerate(self._mirror.gdn):
-            if place.layer is None:
-                continue
+        for number, place in self._mirror.gdn_here:
             held = bindings[number]
             for name, found, expected in (
                 ("the state", held.run(), int(inputs.run[number])),
@@ -121,9 +111,7 @@ class GivenChecks:
     def sharing(self, segments: Sequence[Segment], inputs: BatchInputs) -> Iterator[Violation]:
         """Groups whose indices lie in the same buffer."""
         first: dict[int, Place] = {}
-        for number, place in enumerate(self._mirror.gdn):
-            if place.layer is None or not segments:
-                continue
+        for number, place in self._mirror.gdn_here if segments else ():
             address = inputs.states[number].ctypes.data
             other = first.setdefault(address, place)
             if other is not place:

@@ -82,9 +82,7 @@ class MemoryChecks:
     def finite(self, step: Step) -> Iterator[Violation]:
         """The states that a step has left in their blocks."""
         for segment in step.segments:
-            for number, place in enumerate(self._mirror.gdn):
-                if place.layer is None:
-                    continue
+            for number, place in self._mirror.gdn_here:
                 run = segment.states[number].run
                 pages = self._arena.states(number)[run]
                 with np.errstate(all="ignore"):
@@ -152,9 +150,10 @@ class MemoryChecks:
     def restored(self, step: Step) -> Iterator[Violation]:
         """Before a step: whether the states that it restores are still those that were stored."""
         for segment in step.segments:
-            for number, (place, row) in enumerate(zip(self._mirror.gdn, segment.states, strict=True)):
+            for number, place in self._mirror.gdn_here:
+                row = segment.states[number]
                 before = self._kept.get(row.source)
-                if before is None or row.source == row.run or place.layer is None:
+                if before is None or row.source == row.run:
                     continue
                 after = checksum(self._arena.states(number)[row.source])
                 if after != before:

@@ -59,11 +59,13 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The layers of a cache group on this stage: its number in the model's order, its kind, the first one's name."""
+    """The layers of a cache group on this stage: its number in the model's order, its kind, name and number of the
+    first one; None and -1 where the stage has none of it."""
 
     group: int
     layer: str | None
     layer_type: str
+    first: int = -1
 
 
 class BlockMirror:
@@ -74,6 +76,9 @@ class BlockMirror:
     ) -> None:
         self.full = full
         self.gdn = gdn
+        # In the order in which a stage comes to them: what it comes to first is reported first.
+        self.full_here = _by_layer(full)
+        self.gdn_here = _by_layer(gdn)
         self.blocks = blocks
         self.segments: dict[str, Segment] = {}
         self._block_size = block_size
@@ -141,13 +146,12 @@ class BlockMirror:
         writers: dict[int, tuple[Place, Segment]] = {}
         for segment in step.segments:
             first = segment.start // self._block_size
-            for place, row in zip(self.gdn, segment.states, strict=True):
-                for block in (row.run, row.save):
-                    if block and place.layer is not None:
+            for number, place in self.gdn_here:
+                for block in (segment.states[number].run, segment.states[number].save):
+                    if block:
                         yield from self._writer(writers, place, segment, block, None)
-            for place, table in zip(self.full, segment.kv, strict=True):
-                if place.layer is None:
-                    continue
+            for number, place in self.full_here:
+                table = segment.kv[number]
                 yield from self._backed(place, segment, table)
                 for column in range(first, -(-(segment.start + segment.count) // self._block_size)):
                     yield from self._writer(writers, place, segment, table[column], column)
@@ -187,9 +191,8 @@ class BlockMirror:
         """Each piece goes on from the state that its request was left with, or a prefix hit from one of its tokens."""
         for segment in step.segments:
             hit: tuple[bytes | None] | None = None
-            for number, (place, row) in enumerate(zip(self.gdn, segment.states, strict=True)):
-                if place.layer is None:
-                    continue
+            for number, place in self.gdn_here:
+                row = segment.states[number]
                 if segment.start == 0:
                     yield from self._beginning(place, segment, row)
                     continue
@@ -285,3 +288,9 @@ class BlockMirror:
             if segment.kv:
                 self._chains[segment.kv[0][tokens.done // size - 1]] = tokens.last
         return tokens
+
+
+def _by_layer(places: Sequence[Place]) -> list[tuple[int, Place]]:
+    """The groups that a stage has layers of, with their numbers, by their first layer."""
+    here = [(number, place) for number, place in enumerate(places) if place.layer is not None]
+    return sorted(here, key=lambda one: one[1].first)

@@ -200,10 +200,12 @@ class StageGuard:
 
     def _place(self, number: int, group: CacheGroup) -> Place:
         here = group.on(*self._layers)
-        return Place(number, layer_name(here[0], group.kind) if here else None, group.kind)
+        if not here:
+            return Place(number, None, group.kind)
+        return Place(number, layer_name(here[0], group.kind), group.kind, here[0])
 
     def _first_layer(self) -> Place:
         first = self._layers[0]
         number = next(i for i, group in enumerate(self._groups) if first in group.layers)
         kind = self._groups[number].kind
-        return Place(number, layer_name(first, kind), kind)
+        return Place(number, layer_name(first, kind), kind, first)

@@ -206,6 +206,13 @@ def test_a_state_fault_is_located_where_and_when_it_begins(case: Case, guarded: 
     assert not seen.of("guard_error")
 
 
+def test_what_the_stage_comes_to_first_is_named_first(guarded: Any) -> None:
+    armed = {"faults": (("incident", 1.0),), "armed": ("incident",)}
+    seen = guarded({"partition": (2, 6), **armed}, [[A]])
+    assert seen.first["layer"] == "model.layers.2.linear_attn"
+    assert seen.first["group"] == 2
+
+
 def test_a_fault_that_is_none_of_state_or_binding_violates_nothing(guarded: Any) -> None:
     (case,) = [case for case in CASES if case.fault == "oom-like-incident"]
     armed = {"faults": ((case.fault, 1.0),), "armed": (case.fault,)}

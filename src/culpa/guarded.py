@@ -19,12 +19,12 @@ from culpa.guard.proving import PlantRun, inapplicable, plant_runs, prove
 from culpa.host import port_owner, read_machine
 from culpa.interrupts import until_interrupted
 from culpa.model import Configuration, Launch
-from culpa.model.guard import GuardedRun, GuardRecord, Proof, SelfTest, Violation
+from culpa.model.guard import GuardedRun, Proof, SelfTest, Violation
 from culpa.model.options import IsolateOptions
 from culpa.model.redact import redact
 from culpa.model.verification import ProbeReport, Verification
 from culpa.session import EngineSession, Failed, Patience, Unanswerable
-from culpa.start import Starter
+from culpa.start import SCRATCH, Starter
 from culpa.verify import CannotVerify, VerifyOptions, Wanted, verify
 
 _POLL_SECONDS = 0.2
@@ -87,8 +87,7 @@ class Follower:
 
 def guarded(options: GuardOptions, live: Live) -> GuardedRun:
     """Ask a guarded engine the suite. Raises BadGuard, CannotVerify, BadLaunch, BadFactors or BadText."""
-    adapter, _ = _checked(options)
-    del adapter
+    _checked(options)
     with _folder(options.out) as name:
         return _asked(options, Path(name), live, _kept(options))
 
@@ -205,7 +204,7 @@ async def _serve(
     tag = hashlib.sha256(f"{folder} {os.getpid()} {time.time_ns()}".encode()).hexdigest()[:16]
     starter = Starter(
         adapter, LocalExecutor(), machine, options.patience, folder=folder, run_tag=tag, port=port,
-        kernel_log=adapter.kernel_log(folder),
+        kernel_log=adapter.kernel_log(folder / SCRATCH),
     )  # fmt: skip
     live.starting("start", 0)
     session = await starter.start(launch, Configuration(()), folder, guard.into)
@@ -265,4 +264,4 @@ def _folder(out: Path | None) -> AbstractContextManager[str]:
     return nullcontext(str(out.resolve()))
 
 
-__all__ = ["GuardOptions", "GuardRecord", "Live", "guarded", "self_test", "served"]
+__all__ = ["GuardOptions", "Live", "guarded", "self_test", "served"]

@@ -104,6 +104,17 @@ def test_trusted_answers_tell_a_wrong_one_where_the_model_knows_nothing(tmp_path
     assert other.returncode == 1
 
 
+def test_answers_of_a_model_that_knows_nothing_are_recorded_which_is_what_was_asked_for(
+    tmp_path: Path,
+) -> None:
+    golden = tmp_path / "golden.json"
+    fault = {"FAKE_FAULT": "pp>1", "FAKE_SYMPTOM": "wrong"}
+    done = run("--suite", "quick", "--record-golden", str(golden), *STARTED, **fault)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert golden.exists()
+    assert "can't be told " in done.stdout
+
+
 def test_no_trusted_answers_are_recorded_of_an_engine_that_fails(tmp_path: Path) -> None:
     golden = tmp_path / "golden.json"
     done = run("--record-golden", str(golden), *KNOWN, *STARTED, FAKE_FAULT="pp>1", FAKE_SYMPTOM="wrong")

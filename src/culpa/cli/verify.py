@@ -183,7 +183,9 @@ def verify(
         return 130
     if found.failed and not found.untestable:
         return 1
-    return 0 if found.passed and not problems else 2
+    # Who records answers of a model that knows nothing has what was asked for, if nothing failed meanwhile.
+    recorded = bool(found.recorded) and not found.untestable
+    return 0 if (found.passed or recorded) and not problems else 2
 
 
 def _check_address(text: str) -> None:

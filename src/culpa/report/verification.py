@@ -98,7 +98,7 @@ def probe_line(probe: ProbeReport) -> Text:
     asked = f"{plural(probe.requests, 'request')}, {duration(probe.seconds)}"
     again = f" (round {probe.round})" if probe.round > 1 else ""
     text = Text.assemble(
-        (f"{_WORDS[probe.status]:<13}", _STYLES[probe.status]), clean.line(f"{probe.name}{again}: {asked}")
+        (f"{_WORDS[probe.status]:<13} ", _STYLES[probe.status]), clean.line(f"{probe.name}{again}: {asked}")
     )
     if probe.status != "right":
         text.append(f": {clean.line(_what(probe), 300)}")

@@ -73,11 +73,13 @@ def played(capsys: pytest.CaptureFixture[str], folder: Path, port: int, *options
     return code, json.loads(capsys.readouterr().out)
 
 
-def reduced(folder: Path, out: Path, *options: str, launch: Sequence[str] = ()) -> tuple[int, Any, str]:
+def reduced(
+    folder: Path, out: Path | None, *options: str, launch: Sequence[str] = ()
+) -> tuple[int, Any, str]:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "culpa", "replay", str(folder), "--reduce", "--speed", "max", "--json"),
-            *("--factors", str(FACTORS), "--out", str(out), *options),
+            *("--factors", str(FACTORS), *(("--out", str(out)) if out else ()), *options),
             *("--", sys.executable, str(ENGINE), *launch),
         ],
         capture_output=True,
@@ -244,3 +246,30 @@ def test_bad_input_is_one_line(
     assert captured.out == ""
     assert captured.err.count("\n") == 1
     assert says in captured.err
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(320)
+def test_a_reduction_that_was_cut_off_goes_on_where_it_was(tmp_path: Path) -> None:
+    folder = recording(tmp_path / "r", prompts(8, 2, 7))
+    reduced(folder, tmp_path / "run", "--max-trials", "2")
+    words = ["--resume", str(tmp_path / "run")]
+    code, found, _ = reduced(folder, None, *words)
+    assert code == 1
+    assert found["requests"] == [2, 7]
+    numbers = sorted(path.name for path in (tmp_path / "run" / "trials").iterdir())
+    assert numbers == [f"{number:04d}" for number in range(1, found["trials"] + 1)]
+
+    other = recording(tmp_path / "other", prompts(8, 3, 7))
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "culpa", "replay", str(other), "--reduce", "--factors", str(FACTORS)),
+            *(*words, "--", sys.executable, str(ENGINE)),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "about other requests" in done.stderr

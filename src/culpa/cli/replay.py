@@ -67,6 +67,14 @@ def replay(
         Path | None,
         typer.Option(metavar="DIR", help="Folder of a reduction.", show_default="culpa-runs/<time>-replay"),
     ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Go on with the reduction in this folder (same source and command).",
+            show_default=False,
+        ),
+    ] = None,
     tries: Annotated[
         int,
         typer.Option(metavar="N", help="How often all requests are tried until they fail.", min=1, max=100),
@@ -124,6 +132,8 @@ def replay(
             raise typer.BadParameter(
                 "give --endpoint URL of an engine that runs, or --reduce and, after --, the command that starts one"
             )
+        if resume is not None and (out is not None or not reduce):
+            raise typer.BadParameter("--resume goes with --reduce, and without --out")
         pause = seconds("--longest-pause", longest_pause) if longest_pause is not None else None
         pace = _speed(speed)
         recording = read_traffic(source)
@@ -169,7 +179,9 @@ def replay(
             **({"pause": pause} if pause is not None else {}),
         )
         with Trials(recording, requests, quiet=quiet or as_json) as trials:
-            found = carry_out(recording, requests, setup, options, out, trials.tried)
+            found = carry_out(
+                recording, requests, setup, options, resume or out, trials.tried, resume=resume is not None
+            )
     with result_printed():
         print_reduced(found, setup.launch.command_line(), as_json=as_json)
     if found.interrupted:

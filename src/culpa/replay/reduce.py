@@ -8,13 +8,15 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from shutil import rmtree
 
 import culpa
 from culpa.executors import LocalExecutor
+from culpa.host import end_leftovers
 from culpa.hunt import in_order
 from culpa.interrupts import until_interrupted
 from culpa.isolate import DEFAULT_ROOT, Setup
@@ -22,10 +24,20 @@ from culpa.model import Outcome, Signature, all_suspect
 from culpa.model.redact import redact
 from culpa.probes import Probe
 from culpa.reduction import Reduced, Reduction, Step
+from culpa.replay.journal import Remembered, digest_of, reopened
 from culpa.session import Patience
 from culpa.start import SCRATCH
-from culpa.store import Journal, create_run
-from culpa.traffic import LONGEST_PAUSE, Recorded, Recording, askable, probe_from, renumbered, write_folder
+from culpa.store import BadRunFolder, Journal, create_run
+from culpa.traffic import (
+    LONGEST_PAUSE,
+    BadRecording,
+    Recorded,
+    Recording,
+    askable,
+    probe_from,
+    renumbered,
+    write_folder,
+)
 from culpa.trial import TrialRequest, TrialResult, TrialRunner
 
 REDUCED = "reduced"
@@ -114,6 +126,20 @@ class _Reducing:
         self._in_vain = 0
         self._contents: bool | None = None
 
+    def recall(self, tried: Sequence[Remembered]) -> None:
+        """Take in the trials of an earlier sitting. Raises BadRunFolder where they don't follow from each other."""
+        for one in tried:
+            step = self.reduction.next()
+            if step is None or _ranges(step.kept) != one.kept:
+                raise BadRunFolder(
+                    f"{self._journal.folder}: trial {one.trial} is not the one that would be run now: culpa has "
+                    "changed, so start a new run"
+                )
+            self.trials = max(self.trials, one.trial)
+            self.reduction.tell(step, one.failed, one.reached)
+            if one.signature is not None:
+                self.signature, self.reason, self._watch = one.signature, one.reason, one.watch
+
     async def run(self) -> None:
         """Run to the end; a cancelled run leaves what it found so far in `reduction`."""
         began = time.monotonic()
@@ -157,7 +183,8 @@ class _Reducing:
         failed = _failed(result)
         self._in_vain = self._in_vain + 1 if failed is None else 0
         reached = _reached(result, probe) if failed else None
-        if failed and self.signature is None:
+        first = failed is True and self.signature is None
+        if first:
             self.signature = result.trial.signature
             self.reason = result.trial.reason
             # A pass must have lived on for as long as it took from the last request to the failure.
@@ -172,8 +199,15 @@ class _Reducing:
             reached=reached,
             reason=result.trial.reason,
             seconds=result.trial.seconds,
+            **self._hunted() if first else {},
         )
         self._tell(Tried(self.trials, step, result.trial.outcome, result.trial.reason, result.trial.seconds))
+
+    def _hunted(self) -> dict[str, object]:
+        return {
+            "signature": asdict(self.signature) if self.signature is not None else None,
+            "watch": self._watch,
+        }
 
     def _probe(self, step: Step) -> Probe:
         return probe_from(
@@ -192,46 +226,56 @@ def reduce(
     options: Options,
     out: Path | None,
     tell: Callable[[Tried], None],
+    *,
+    resume: bool = False,
 ) -> Found:
     """Reduce the requests; a smaller recording is written into the run's folder.
 
-    Raises BadRunFolder and BadRecording. SIGINT and SIGTERM end the engine and give what was found so far.
+    With `resume` the run in `out` goes on where it was cut off. Raises BadRunFolder and BadRecording. SIGINT and
+    SIGTERM end the engine and give what was found so far.
     """
-    return asyncio.run(_reduce(recording, requests, setup, options, out, tell))
-
-
-async def _reduce(
-    recording: Recording,
-    requests: tuple[Recorded, ...],
-    setup: Setup,
-    options: Options,
-    out: Path | None,
-    tell: Callable[[Tried], None],
-) -> Found:
-    began = time.monotonic()
+    asked = tuple(one for one in requests if askable(one))
+    if not asked:
+        raise BadRecording(f"{recording.source}: none of the requests is a POST of a JSON object")
     now = datetime.now(UTC)
     folder = out or DEFAULT_ROOT / f"{now:%Y%m%d-%H%M%S}-replay"
-    asked = tuple(one for one in requests if askable(one))
-    journal = create_run(
-        folder,
-        {
-            "culpa": culpa.__version__,
-            "started": now.isoformat(timespec="seconds"),
-            "engine": setup.adapter.name,
-            "command": redact(setup.launch.command_line()),
-            "recording": recording.source,
-            "requests": len(asked),
-            "reduction": asdict(options),
-        },
-    )
-    runner = _runner(setup, _whole(folder), f"{now} {os.getpid()}")
-    reducing = _Reducing(asked, runner, setup, options, journal, tell)
+    command = redact(setup.launch.command_line())
+    digest = digest_of(asked)
+    tag = hashlib.sha256(os.fsencode(f"{folder.resolve()} {now} {os.getpid()}")).hexdigest()[:16]
+    tried: list[Remembered] = []
+    if resume:
+        journal, tag, tried = reopened(folder, command, digest)
+        end_leftovers(tag, folder.resolve())
+    else:
+        journal = create_run(
+            folder,
+            {
+                "culpa": culpa.__version__,
+                "started": now.isoformat(timespec="seconds"),
+                "tag": tag,
+                "engine": setup.adapter.name,
+                "command": command,
+                "recording": recording.source,
+                "requests": len(asked),
+                "digest": digest,
+                "reduction": asdict(options),
+            },
+        )
+    reducing = _Reducing(asked, _runner(setup, folder.resolve(), tag), setup, options, journal, tell)
+    reducing.recall(tried)
+    return asyncio.run(_reduce(recording, reducing, journal, left_out=len(requests) - len(asked)))
+
+
+async def _reduce(recording: Recording, reducing: _Reducing, journal: Journal, *, left_out: int) -> Found:
+    began = time.monotonic()
+    asked, folder = reducing.requests, journal.folder
     _, interrupted = await until_interrupted(reducing.run())
     reduced = reducing.reduction.result()
     left = tuple(asked[place] for place in reduced.kept)
     kept_in = None
     if left:
         kept_in = folder / REDUCED
+        rmtree(kept_in, ignore_errors=True)  # of an earlier sitting
         write_folder(kept_in, renumbered(left), recording)
     seconds = round(time.monotonic() - began, 3)
     journal.append(
@@ -249,7 +293,7 @@ async def _reduce(
         reduced,
         left,
         of=len(asked),
-        left_out=len(requests) - len(asked),
+        left_out=left_out,
         signature=reducing.signature,
         reason=reducing.reason,
         trials=reducing.trials,
@@ -261,11 +305,7 @@ async def _reduce(
     )
 
 
-def _whole(folder: Path) -> Path:
-    return folder.resolve()
-
-
-def _runner(setup: Setup, folder: Path, when: str) -> TrialRunner:
+def _runner(setup: Setup, folder: Path, tag: str) -> TrialRunner:
     options = setup.options
     given = options.kernel_log
     return TrialRunner(
@@ -275,7 +315,7 @@ def _runner(setup: Setup, folder: Path, when: str) -> TrialRunner:
         setup.machine,
         patience=Patience(options.start_timeout, options.stall_timeout, options.request_timeout),
         folder=folder,
-        run_tag=hashlib.sha256(os.fsencode(f"{folder} {when}")).hexdigest()[:16],
+        run_tag=tag,
         port=setup.port,
         kernel_log=Path(given).resolve() if given is not None else setup.adapter.kernel_log(folder / SCRATCH),
         on_progress=lambda *_: None,

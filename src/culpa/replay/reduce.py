@@ -83,6 +83,7 @@ class Found:
     seconds: float
     folder: Path
     kept_in: Path | None
+    source: str
     stopped: str = ""
     interrupted: bool = False
 
@@ -300,6 +301,7 @@ async def _reduce(recording: Recording, reducing: _Reducing, journal: Journal, *
         seconds=seconds,
         folder=folder,
         kept_in=kept_in,
+        source=recording.source,
         stopped=reducing.stopped,
         interrupted=interrupted,
     )

@@ -122,6 +122,7 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
         tried = reduced.before[1]
         if found.interrupted:
             typer.echo(f"Interrupted after {found.trials} trials, before a failure was seen.")
+            _go_on(found, command)
         elif found.untestable:
             typer.echo(
                 f"Nothing can be said: none of {found.trials} trials could be judged (see {found.folder})."
@@ -167,6 +168,13 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
     typer.echo("")
     typer.echo(f"Ask them again:          culpa replay {found.kept_in} --endpoint URL")
     typer.echo(f"Which settings it needs: culpa isolate --request {found.kept_in} -- {line(command, 200)}")
+    _go_on(found, command)
+
+
+def _go_on(found: Found, command: str) -> None:
+    if found.stopped or found.interrupted:
+        words = f"culpa replay {line(found.source)} --reduce --resume {line(str(found.folder))} -- {line(command, 200)}"
+        typer.echo(f"Go on with:              {words}")
 
 
 def _document(found: Found) -> dict[str, object]:

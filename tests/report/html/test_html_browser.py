@@ -110,7 +110,7 @@ def test_a_link_to_a_trial_opens_it_without_a_script(browser: "Browser", pages: 
 def test_without_a_script_all_is_there_but_the_copy_buttons(browser: "Browser", pages: Path) -> None:
     file = written(pages, "incident", SOURCES["incident"]())
     with opened(browser, file, java_script_enabled=False) as tab:
-        assert tab.locator("#matrix-section svg.wide").is_visible()
+        assert tab.locator("#matrix-section .picture.wide").is_visible()
         assert not tab.locator("#commands-section button.copy").first.is_visible()
         tab.locator("details.trial > summary").first.click()
         assert tab.locator("#trial-1 .log").first.is_visible()
@@ -152,11 +152,27 @@ def test_who_hears_the_page_finds_its_parts(browser: "Browser", pages: Path) -> 
         assert tab.get_by_role("row", name="5 other failure").count() == 1
 
 
+@pytest.mark.parametrize("width", [360, 1280])
+@pytest.mark.parametrize("name", ["incident", "measured", "located", "no_failure"])
+def test_an_audit_of_what_can_be_reached_and_heard_finds_nothing(
+    browser: "Browser", pages: Path, name: str, width: int
+) -> None:
+    from axe_playwright_python.sync_playwright import Axe
+
+    file = written(pages, name, SOURCES[name]())
+    with opened(browser, file, viewport={"width": width, "height": 900}) as tab:
+        open_all(tab)
+        found = Axe().run(
+            tab, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}
+        )
+        assert [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]] == []
+
+
 def test_printed_it_shows_the_pictures_and_the_trials_that_matter(browser: "Browser", pages: Path) -> None:
     file = written(pages, "incident", SOURCES["incident"]())
     with opened(browser, file, viewport={"width": 720, "height": 900}, color_scheme="dark") as tab:
         tab.emulate_media(media="print")
-        assert tab.locator("#matrix-section svg.wide").is_visible()
+        assert tab.locator("#matrix-section .picture.wide").is_visible()
         assert not tab.locator("nav").is_visible()
         assert tab.evaluate("document.getElementById('trial-1').getBoundingClientRect().height") > 0
         assert (

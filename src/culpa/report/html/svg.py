@@ -17,6 +17,7 @@ class Svg:
         self._description = description
         self._kind = kind
         self._parts: list[str] = []
+        self._links: list[str] = []
 
     def text(
         self, x: float, y: float, words: str, kind: str = "", *, anchor: str = "", limit: int | None = None
@@ -48,20 +49,24 @@ class Svg:
 
     def link(self, target: str, tip: str, x: float, y: float, width: float, height: float) -> None:
         """A place to click on, with a tip. The table beside the picture has the same links for the keyboard."""
-        self._parts.append(
+        self._links.append(
             f'<a href="{escape(target)}" tabindex="-1"><title>{escape(one_line(tip, 300))}</title>'
             f'<rect x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" class="hit"/></a>'
         )
 
     def finished(self, height: float) -> Markup:
-        """The picture, with its name and description for who can't see it."""
+        """The picture, with its name and description for who can't see it; links lie over it, as it is one image."""
         body = "".join(self._parts)
         label = escape(self._label)
+        box = f'viewBox="0 0 {self.width:g} {height:g}" width="{self.width:g}" height="{height:g}"'
+        links = (
+            f'<svg class="links" {box} aria-hidden="true">{"".join(self._links)}</svg>' if self._links else ""
+        )
         return Markup(
-            f'<svg class="{escape(self._kind)}" viewBox="0 0 {self.width:g} {height:g}" width="{self.width:g}" '
-            f'height="{height:g}" role="img" aria-labelledby="{label}-t {label}-d">'
+            f'<div class="picture {escape(self._kind)}">'
+            f'<svg class="chart" {box} role="img" aria-labelledby="{label}-t {label}-d">'
             f'<title id="{label}-t">{escape(one_line(self._title))}</title>'
-            f'<desc id="{label}-d">{escape(one_line(self._description))}</desc>{body}</svg>'
+            f'<desc id="{label}-d">{escape(one_line(self._description))}</desc>{body}</svg>{links}</div>'
         )
 
     def decoration(self, height: float) -> Markup:

@@ -76,6 +76,7 @@ def _context(source: ReportSource, language: Language) -> dict[str, Any]:
     commands = experiment.commands
     compared = measured(source)
     offered = workaround(experiment, compared)
+    failing = [set(step.changes) for step in failed_arms(experiment)]
     root = experiment.root
     return {
         "t": language,
@@ -105,6 +106,9 @@ def _context(source: ReportSource, language: Language) -> dict[str, Any]:
         "refused": [
             (_levels(tuple((name, level) for name, _, level in one.changes), language), one)
             for one in (compared.not_offered if compared else ())[:_MOST]
+            # Shifts and arms that fail are named as such already.
+            if one.kind == "not_measured"
+            or (one.kind == "failed" and {(name, level) for name, _, level in one.changes} not in failing)
         ],
         "located": [
             _located(finding.located, language) for finding in findings if finding.located is not None

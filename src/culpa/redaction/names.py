@@ -37,6 +37,7 @@ _FLAG = re.compile(r"--?[A-Za-z][A-Za-z-]*", re.ASCII)
 _PATHLIKE = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]")
 _LEAST_LOOKING_SECRET = 16
 _LEAST_BITS = 3.0
+_LEAST_WITHIN = 6  # PGPASSWORD ends in a word for a secret, MONKEY in none
 
 
 def named_values(text: str, raw: bytes) -> Iterator[tuple[int, int]]:
@@ -107,7 +108,10 @@ def strength_of(name: str) -> str | None:
         if any((one,) in endings for one in joined[:1]):
             return strength
     together = name.lower().replace("_", "").replace("-", "").replace(".", "")
-    if any(len(one) > 1 and together.endswith("".join(one)) for one in table.endings):
+    if any(
+        (len(one) > 1 or len(one[0]) >= _LEAST_WITHIN) and together.endswith("".join(one))
+        for one in table.endings
+    ):
         return "strong"
     return None
 

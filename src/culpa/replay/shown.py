@@ -19,7 +19,7 @@ from culpa.traffic import Recorded, Recording
 
 _MOST_SHOWN: Final = 20
 _QUOTED: Final = 100
-_BODY: Final = 40
+_BODY: Final = 200
 
 
 class _Quiet:
@@ -92,9 +92,7 @@ def print_played(played: Played, recording: Recording, *, same_text: bool, as_js
     )
     notable = [one for one in played.requests if one.failed or one.verdict in ("differs", "recovered")]
     if notable:
-        table = Table(
-            "request", "path", "outcome", "then", "now", box=None, header_style="bold", pad_edge=False
-        )
+        table = _table("request", "path", "outcome", "then", "now")
         for one in notable[:_MOST_SHOWN]:
             table.add_row(
                 str(one.index), line(one.path, 40), one.verdict, line(one.then, 60), line(one.now, _QUOTED)
@@ -153,9 +151,7 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
         typer.echo("That each of them is needed could not be shown.")
     if found.left_out:
         typer.echo(f"{found.left_out:,} requests were left out: no POST of a JSON object.")
-    table = Table(
-        "request", "sent at", "path", "then", "size", "body", box=None, header_style="bold", pad_edge=False
-    )
+    table = _table("request", "sent at", "path", "then", "size", "body")
     for one in found.requests[:_MOST_SHOWN]:
         body = one.content.read()
         start = line(body[:_BODY].decode("utf-8", "replace")) + ("…" if len(body) > _BODY else "")
@@ -169,6 +165,14 @@ def print_reduced(found: Found, command: str, *, as_json: bool) -> None:
     typer.echo(f"Ask them again:          culpa replay {found.kept_in} --endpoint URL")
     typer.echo(f"Which settings it needs: culpa isolate --request {found.kept_in} -- {line(command, 200)}")
     _go_on(found, command)
+
+
+def _table(*names: str) -> Table:
+    """A table whose last column is cut where the terminal ends."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for name in names:
+        table.add_column(name, no_wrap=True, overflow="ellipsis")
+    return table
 
 
 def _go_on(found: Found, command: str) -> None:

@@ -69,6 +69,7 @@ def test_a_launch_is_read_and_checked_without_being_started(capsys: pytest.Captu
         (["--from-log", "no.log"], "no.log"),
         (["--compare", "no.json", "no.json"], "does not exist"),
         (["--python", "/no/such/python"], "no such file"),
+        (["--python", "/bin/true"], "is no Python that answers"),
         (["--json", "--markdown"], "exclude each other"),
         (["--compare", "a", "b", "--image", "x"], "nothing beside them"),
         (["--from-log", LOG, "--image", "x"], "reads the log alone"),

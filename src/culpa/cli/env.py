@@ -114,6 +114,11 @@ def _environment(
     environment = read_environment(
         launch, python=interpreter_in(python) if python is not None else None, image=image
     )
+    if python is not None and environment.get("python.version") is None:
+        told = environment.fact("python.version")
+        raise typer.BadParameter(
+            f"--python {python}: is no Python that answers ({told.reason if told else ''})"
+        )
     if logs:
         environment = with_said(environment, read_from_logs(logs), ", ".join(from_log))
     return environment

@@ -98,8 +98,8 @@ class Mirror:
     live: dict[str, Live] = field(default_factory=dict)
     held: dict[int, list[tuple[str, int, int]]] = field(default_factory=dict)
     """Block to those who were granted it: request, group, column. May be out of date; `_holds` decides."""
-    granted: set[int] = field(default_factory=set)
-    """Every block that was ever granted."""
+    granted: dict[int, None] = field(default_factory=dict)
+    """Every block that was ever granted, oldest first."""
     step: int = 0
 
     def apply(self, plan: Plan) -> list[Violation]:
@@ -220,7 +220,7 @@ class Mirror:
                     detail="granted by the scheduler while another still needs it",
                 )
                 break
-        self.granted.add(block)
+        self.granted[block] = None
         self.held[block] = [*others, (live.request, group.index, column)]
 
     def _holding(self, block: int) -> list[tuple[str, int, int]]:

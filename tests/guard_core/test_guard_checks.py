@@ -215,6 +215,18 @@ def test_a_page_that_changes_by_itself_is_found_within_one_rotation() -> None:
     assert look(watch, 3, pages) + look(watch, 4, pages) == [3]
 
 
+def test_blocks_in_use_are_looked_at_every_other_time_however_large_the_cache_is() -> None:
+    watch, pages = PageWatch(blocks=5000, budget=1), dict.fromkeys(range(5000), 0)
+
+    def found(step: int) -> list[int | None]:
+        sums = watch.look(step, lambda block: {"a": pages[block]}, str, lambda block: True, [70, 80])
+        return [one.block for one in sums]
+
+    assert [block for step in range(4) for block in found(step)] == []
+    pages[70] = pages[3] = 1
+    assert [block for step in range(4, 8) for block in found(step)] == [70]
+
+
 def test_a_page_that_a_step_wrote_may_change() -> None:
     watch, pages = PageWatch(blocks=3, budget=2), {1: 10, 2: 20}
     look(watch, 1, pages)

@@ -111,7 +111,7 @@ def test_a_cache_that_is_bound_anew_is_told_once(worker: Worker, tmp_path: Path)
 
 
 def test_a_byte_that_nobody_should_have_written_is_found(worker: Worker, tmp_path: Path) -> None:
-    watch(worker, tmp_path, pages=fake.BLOCKS).given = RIGHT
+    watch(worker, tmp_path, pages=2 * fake.BLOCKS).given = RIGHT
     worker.execute_model(FIRST)
 
     def scribble() -> None:

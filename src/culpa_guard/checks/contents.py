@@ -1,6 +1,6 @@
 """Contents of cache pages: checksums of what nobody should have written, and of states that are restored."""
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from culpa_guard import kinds
@@ -16,7 +16,8 @@ class PageWatch:
     """Remembers checksums of blocks, and compares them when their turn comes again.
 
     A block that may be written is forgotten; it is recorded anew when the rotation reaches it. So a change is seen
-    at the latest one rotation after it happened, and `detail` names the steps between which it did.
+    at the latest one rotation after it happened, and `detail` names the steps between which it did. Every other look
+    goes to a block that was in use already: in a large cache those are few, and it is they that matter.
     """
 
     blocks: int
@@ -24,6 +25,8 @@ class PageWatch:
     """Blocks looked at per step."""
     recorded: dict[int, tuple[int, Sums]] = field(default_factory=dict)
     turn: int = NULL_BLOCK
+    used_turn: int = 0
+    looks: int = 0
 
     def forget(self, written: Collection[int]) -> None:
         """Blocks that the step about to run may write."""
@@ -36,9 +39,13 @@ class PageWatch:
         sums: Callable[[int], Sums],
         describe: Callable[[int], str],
         quiet: Callable[[int], bool],
+        used: Sequence[int] = (),
     ) -> Iterator[Violation]:
-        """Check and record the next blocks in turn, before the step runs. `quiet`: the step won't write the block."""
-        for block in self._next():
+        """Check and record the next blocks in turn, before the step runs.
+
+        quiet: the step won't write the block. used: blocks that were in use already.
+        """
+        for block in self._next(used):
             if not quiet(block):
                 continue
             current = sums(block)
@@ -55,10 +62,15 @@ class PageWatch:
                     )
             self.recorded[block] = (step, current)
 
-    def _next(self) -> Iterable[int]:
-        for _ in range(min(self.budget, self.blocks - 1)):
-            self.turn = self.turn % (self.blocks - 1) + 1
-            yield self.turn
+    def _next(self, used: Sequence[int]) -> Iterable[int]:
+        for _ in range(min(self.budget, 2 * (self.blocks - 1))):
+            self.looks += 1
+            if used and self.looks % 2:
+                self.used_turn += 1
+                yield used[self.used_turn % len(used)]
+            else:
+                self.turn = self.turn % (self.blocks - 1) + 1
+                yield self.turn
 
 
 @dataclass(slots=True)

@@ -47,8 +47,9 @@ class Contents:
         """Before a step: pages that no step since has written."""
         written = self._mirror.written_blocks()
         self.watch.forget(written)
+        mirror, used = self._mirror, list(self._mirror.granted)
         for found in self.watch.look(
-            self._mirror.step, self.sums, self._mirror.describe, lambda block: block not in written
+            mirror.step, self.sums, mirror.describe, lambda block: block not in written, used
         ):
             yield self._owned(found)
 

@@ -141,12 +141,13 @@ class Plant:
         mirror: Mirror,
         flip: Callable[[str, int], None],
     ) -> None:
-        """After a step: a byte of a page that is on record and that nobody writes, or a NaN in a state."""
+        """After a step: a byte of a page that was in use, is on record and not written now; or a NaN in a state."""
         if not self.once or not layers:
             return
         layer = next(iter(layers))
         if self.fault == "scribble":
-            block = next((block for block in sorted(recorded, reverse=True) if block not in written), None)
+            quiet = (block for block in sorted(recorded) if block not in written and block in mirror.granted)
+            block = next(quiet, None)
             if block is not None:
                 flip(layer, block)
                 self._say(place=layer, block=block)

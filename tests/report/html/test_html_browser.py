@@ -152,8 +152,9 @@ def test_who_hears_the_page_finds_its_parts(browser: "Browser", pages: Path) -> 
         assert tab.get_by_role("row", name="5 other failure").count() == 1
 
 
-@pytest.mark.parametrize("width", [360, 1280])
-@pytest.mark.parametrize("name", ["incident", "measured", "located", "no_failure"])
+@pytest.mark.parametrize(
+    ("name", "width"), [("incident", 1280), ("measured", 360), ("located", 1280), ("no_failure", 360)]
+)
 def test_an_audit_of_what_can_be_reached_and_heard_finds_nothing(
     browser: "Browser", pages: Path, name: str, width: int
 ) -> None:
@@ -162,9 +163,10 @@ def test_an_audit_of_what_can_be_reached_and_heard_finds_nothing(
     file = written(pages, name, SOURCES[name]())
     with opened(browser, file, viewport={"width": width, "height": 900}) as tab:
         open_all(tab)
-        found = Axe().run(
-            tab, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]}
-        )
+        # Contrast is measured above, within pictures too; here it would take most of the time.
+        rules = {"color-contrast": {"enabled": False}}
+        kinds = ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice"]
+        found = Axe().run(tab, options={"runOnly": kinds, "rules": rules})
         assert [(one["id"], one["nodes"][0]["html"]) for one in found.response["violations"]] == []
 
 

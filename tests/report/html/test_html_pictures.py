@@ -15,8 +15,9 @@ from culpa.report.excerpts import LogExcerpt, ShownLine
 from culpa.report.html.belief import lines
 from culpa.report.html.columns import NARROW, WIDE, narrow_grid, wide_grid
 from culpa.report.html.conclusion import marked
+from culpa.report.html.labels import Labels
 from culpa.report.html.logs import marked_rows, read_rows
-from culpa.report.html.matrix import mark, rows
+from culpa.report.html.matrix import legend, mark, rows
 from culpa.report.html.rates import rates
 from culpa.report.html.timeline import timeline
 
@@ -175,3 +176,11 @@ def test_the_reference_counts_for_no_rate() -> None:
     _, found = rates(replace(base, trials=trials))
     safe = next(rate for rate in found if rate.row.arm == "all safe")
     assert safe.count.trials == 0
+
+
+def test_the_legend_has_the_signs_that_occur() -> None:
+    meanings = [entry["means"] for entry in legend(isolated(), Labels())]
+    assert "failed, with the failure that was searched for" in meanings
+    assert "could not be tested" in meanings
+    assert not any("otherwise" in str(one) for one in meanings)
+    assert "a level in between" not in meanings

@@ -203,16 +203,22 @@ def _cells(drawing: Svg, grid: Grid, factor: Factor, band: Sequence[Trial], midd
         drawing.path("".join(parts), f"{fill} {outcome.value}")
 
 
-def legend(labels: Labels) -> Sequence[Mapping[str, object]]:
-    """The signs of the picture with what they mean."""
+def legend(experiment: Experiment, labels: Labels) -> Sequence[Mapping[str, object]]:
+    """The signs that occur in the picture, with what they mean."""
     entries: list[Mapping[str, object]] = []
+    outcomes = {trial.outcome for trial in experiment.trials}
+    marks = {mark(row.factor, trial) for row in rows(experiment) for trial in experiment.trials}
     for outcome in (Outcome.FAIL, Outcome.PASS, Outcome.OTHER, Outcome.UNTESTABLE):
+        if outcome not in outcomes:
+            continue
         drawing = Svg(18, "", "", "", kind="key")
         drawing.path(badge(outcome, 9, 9, 7.5), f"badge {outcome.value}")
         if outcome is not Outcome.UNTESTABLE:
             drawing.text(9, 13, LETTERS[outcome], "letter", anchor="middle")
         entries.append({"sign": drawing.decoration(18), "means": labels(f"{outcome.value}_means")})
     for kind in ("suspect", "safe", "between"):
+        if kind not in marks:
+            continue
         drawing = Svg(18, "", "", "", kind="key")
         whole = "M3 3h12v12h-12z"
         drawing.path(whole, "full plain" if kind == "suspect" else "hollow plain")

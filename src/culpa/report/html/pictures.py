@@ -33,7 +33,7 @@ def pictures(source: ReportSource, labels: Labels) -> dict[str, Any]:
     return {
         "matrix": matrix(experiment, labels) if has_matrix else "",
         "matrix_narrow": matrix(experiment, labels, narrow=True) if has_matrix else "",
-        "legend": legend(labels),
+        "legend": legend(experiment, labels),
         "belief": belief_picture(experiment.trials, told, labels) if found else "",
         "belief_narrow": belief_picture(experiment.trials, told, labels, narrow=True) if found else "",
         "belief_lines": [

@@ -143,7 +143,7 @@ def _planted(
     options: GuardOptions, run: PlantRun, folder: Path, live: Live
 ) -> tuple[tuple[Proof, ...], bool]:
     quiet = replace(live, violation=lambda _: None, probe=lambda _: None)
-    asking = replace(_asking(options, run.probes), mode=run.mode)
+    asking = replace(_asking(options, run.probes), mode=run.mode, pages=max(run.pages, options.pages))
     done = _asked(asking, folder, quiet, "", planted=",".join(run.plants))
     return prove(run, done.record), done.interrupted
 

@@ -22,6 +22,7 @@ class PlantRun(BaseModel):
     plants: tuple[str, ...] = Field(min_length=1)
     probes: tuple[str, ...] = Field(min_length=1)
     stages: int = Field(default=1, ge=1)
+    pages: int = Field(default=1, ge=0)
 
     @property
     def faults(self) -> tuple[str, ...]:

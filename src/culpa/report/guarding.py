@@ -193,10 +193,13 @@ def print_self_test(test: SelfTest) -> None:
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     for heading in ("fault", "planted", "caught as"):
         table.add_column(heading, no_wrap=True)
-    table.add_column("where", overflow="fold")
+    table.add_column("where, or why not", overflow="fold")
     for proof in test.proofs:
         found, planted = proof.found, proof.planted
-        where = guard_words.where(found) if found is not None else proof.reason
+        where = proof.reason
+        if found is not None:
+            parts = (found.stage, f"step {found.step}", found.layer)
+            where = ", ".join(part for part in parts if part)
         row = (
             proof.fault,
             f"{planted.stage or ''} step {planted.step}" if planted is not None else "-",

@@ -119,7 +119,7 @@ class Server:
     def summary(self) -> dict[str, Any]:
         """The worker's last summary."""
         last: dict[str, Any] = {}
-        for path in self.seen.glob("*.jsonl"):
+        for path in self.seen.glob("guard-*.jsonl"):
             for line in path.read_text(encoding="ascii").splitlines():
                 event = json.loads(line)
                 if event["event"] == "summary" and event["steps"]:

@@ -61,7 +61,7 @@ class Engine:
         """All lines of one kind, of all processes."""
         return [
             event
-            for path in sorted(self._seen.glob("*.jsonl"))
+            for path in sorted(self._seen.glob("guard-*.jsonl"))
             for event in map(json.loads, path.read_text(encoding="ascii").splitlines())
             if event["event"] == kind
         ]
@@ -120,16 +120,17 @@ def test_a_healthy_engine_raises_nothing(vllm: str, checkpoint: Path, tmp_path: 
         cold = engine.ask(text, 16)
         warm = engine.ask(text, 16)
         with ThreadPoolExecutor(4) as pool:
-            together = list(pool.map(lambda n: engine.ask(f"{n} {text[: 200 + 150 * n]}", 24), range(4)))
+            list(pool.map(lambda n: engine.ask(f"{n} {text[: 200 + 150 * n]}", 24), range(4)))
         engine.settle()
     assert warm == cold
-    assert all(together)
     assert engine.events("violation") == []
     assert engine.events("guard_error") == []
     (start,) = [event for event in engine.events("start") if event["checks"]]
     assert (start["role"], start["stage"], start["rank"]) == ("worker", 0, 0)
     assert [left["check"] for left in start["left_out"]] == ["handover"]
-    checked = [event for event in engine.events("summary") if event["steps"]][-1]["checked"]
+    summary = [event for event in engine.events("summary") if event["steps"]][-1]
+    assert summary["requests"] >= 6
+    checked = summary["checked"]
     assert set(start["checks"]) <= set(checked)
     assert all(checked[check] > 0 for check in start["checks"])
 

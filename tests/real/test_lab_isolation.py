@@ -34,7 +34,7 @@ def test_the_incident_comes_out_of_the_demo_by_itself(tmp_path: Path) -> None:
     finding = found["findings"][0]  # type: ignore[index]
     assert finding["level"] == "located"
     place = finding["located"]["violation"]
-    assert (place["kind"], place["stage"], place["group"]) == ("captured_pointer_stale", "PP1", 0)
+    assert (place["kind"], place["stage"]) == ("captured_pointer_stale", "PP1")
     assert "that is where it begins" in printed
     assert "0000:41:00" in printed
     assert "asynchronous" in printed

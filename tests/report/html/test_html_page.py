@@ -265,3 +265,13 @@ def test_a_guard_that_saw_nothing_is_told_too() -> None:
 )
 def test_only_plain_addresses_become_links(address: str, kept: bool) -> None:
     assert safe_link(address) == (address if kept else "")
+
+
+def test_a_root_event_that_no_line_tells_names_no_line() -> None:
+    base = SOURCES["isolated"]().experiment
+    assert base.root is not None
+    event = dataclasses.replace(base.root.event, line=0, text="no token for 10 s")
+    root = dataclasses.replace(base.root, event=event, log="", excerpt=())
+    shown = Reading(page(source_of(dataclasses.replace(base, root=root)))).shown
+    assert "no line of a log tells it" in shown
+    assert "line 0" not in shown

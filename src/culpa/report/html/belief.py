@@ -8,7 +8,7 @@ from markupsafe import Markup
 from culpa.model import Trial
 from culpa.model.told import Told
 from culpa.report import words
-from culpa.report.html.columns import NARROW, WIDE, Grid, narrow_grid, wide_grid
+from culpa.report.html.columns import NAMES, NARROW, WIDE, Grid, narrow_grid, wide_grid
 from culpa.report.html.labels import Labels
 from culpa.report.html.svg import Svg
 
@@ -95,7 +95,7 @@ def _grid(count: int, *, narrow: bool) -> Grid:
     grid = narrow_grid(count) if narrow else wide_grid(count)
     if count <= grid.per_band and not narrow:
         return grid
-    width, left, right = (NARROW, 2.0, 26.0) if narrow else (WIDE, 196.0, 100.0)
+    width, left, right = (NARROW, 2.0, 26.0) if narrow else (WIDE, NAMES, 96.0)
     return Grid(width, left, (width - left - right) / max(1, count), max(1, count))
 
 

@@ -7,6 +7,8 @@ from culpa.model import Outcome, Trial
 from culpa.report.html.svg import cross, diamond, disc, square
 
 WIDE, NARROW = 1088.0, 340.0
+#: Where columns begin on a wide page: names of factors stand before them.
+NAMES = 206.0
 LETTERS = {Outcome.FAIL: "F", Outcome.PASS: "P", Outcome.OTHER: "O", Outcome.UNTESTABLE: "?"}
 
 
@@ -33,14 +35,14 @@ class Grid:
         return self.step >= 16
 
 
-def wide_grid(count: int, right: float = 100.0) -> Grid:
+def wide_grid(count: int, right: float = 96.0) -> Grid:
     """For a page as wide as a desk's: the more trials, the narrower, down to a stroke."""
-    left = 196.0
+    left = NAMES
     room = WIDE - left - right
     for step in (26.0, 24.0, 22.0, 20.0):
         if count * step <= room:
             return Grid(WIDE, left, step, int(room // step))
-    step = 20.0 if count <= 78 else 10.0 if count <= 240 else 5.0
+    step = 20.0 if count <= 78 else 10.0 if count <= 234 else 5.0
     return Grid(WIDE, left, step, int(room // step))
 
 

@@ -133,7 +133,9 @@ def _excerpt(experiment: Experiment, labels: Labels) -> dict[str, Any] | None:
         skipped = max(0, number - last - 1) if last else 0
         rows.append({"number": number or "", "text": text, "role": role, "bad": False, "skipped": skipped})
         last = number
-    place = labels("root_where", trial=root.trial, line=f"{root.event.line:,}", log=root.log or "–")
+    place = labels("root_unwritten", trial=root.trial)
+    if root.event.line:
+        place = labels("root_where", trial=root.trial, line=f"{root.event.line:,}", log=root.log or "–")
     notes = []
     if root.async_stack:
         notes.append(labels("async"))

@@ -11,7 +11,9 @@ from tests.report.papers import source_of
 from tests.report.stored_run import store
 from tests.report.test_markdown import HOSTILE, tokens_of
 
+from culpa.guard import explanations
 from culpa.model.mitigation import Exposure, Measured, Mitigation, NotOffered, Option, Workaround
+from culpa.report import chinese
 from culpa.report.advisory import advisory
 from culpa.report.formats import FORMATS
 from culpa.report.issue import issue_report
@@ -98,6 +100,14 @@ def test_the_place_where_a_failure_begins_is_told() -> None:
         assert "`captured_pointer_stale`" in text
         assert "layer model.layers.24.linear_attn" in text
     assert "(located, probability" in issue_report(source)
+
+
+def test_what_kinds_of_violations_mean_is_told_in_chinese() -> None:
+    kinds = explanations().values()
+    for kind in kinds:
+        assert chinese.known(kind.meaning), kind.meaning
+    for found in {one for kind in kinds for one in (*kind.supports, *kind.rules_out)}:
+        assert chinese.known(found.text), found.text
 
 
 def test_a_guard_that_saw_nothing_proves_nothing() -> None:

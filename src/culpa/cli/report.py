@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from culpa.cli.errors import complain
+from culpa.cli.errors import complain, result_printed
 
 if TYPE_CHECKING:
     from culpa.report.source import ReportSource
@@ -64,7 +64,9 @@ def report(
     target = folder / _page_name(lang) if out is None and form == "html" else out
     text = chosen.render(source, lang, _base(folder, target))
     if target is None or str(target) == "-":
-        typer.echo(text, nl=False)
+        with result_printed():
+            # In UTF-8 whatever the terminal's encoding is: it is what gets pasted.
+            typer.echo(text.encode("utf-8", "replace"), nl=False)
     elif not _written(target, text):
         return 2
     else:

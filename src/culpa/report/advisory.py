@@ -33,6 +33,7 @@ _LINE_WIDTH = 400
 _LOG_LINES = 24
 _TRACE_LINES = 16
 _MOST = 12
+_MOST_CANDIDATES = 4
 _HEADINGS = {
     "en": ("arm", "short questions", "long prompts", "outcome", "tokens/s", "KV tokens", "trials"),
     "zh": ("对照组", "短提示词", "长 prompt", "结果", "tokens/s", "KV 容量（tokens）", "试验"),
@@ -193,7 +194,7 @@ def _located(place: Located, language: Language) -> dict[str, Any]:
         "what": guard_words.what(violation),
         "meaning": place.explanation.meaning,
         "candidates": [
-            (heading, [(link(one.source), one.text) for one in found])
+            (heading, [(link(one.source), one.text) for one in found[:_MOST_CANDIDATES]])
             for heading, found in guard_words.hypotheses(place.explanation)
         ],
     }

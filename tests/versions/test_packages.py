@@ -165,3 +165,23 @@ def test_isolated_interpreter_is_refused_for_unpacked_versions() -> None:
     with pytest.raises(BadVersions, match="-I makes Python look past"):
         check_sees_path(Launch(("python", "-I", "-m", "x")))
     check_sees_path(Launch(("python", "-u", "-m", "x", "-I")))
+
+
+def test_satisfied_requirements_allow_to_unpack(tmp_path: Path, environment: dict[str, str]) -> None:
+    make_wheel(tmp_path / "wheels", "1.0", requires=("pydantic>=2", "nothing; extra == 'all'"))
+    packages = provider(tmp_path, environment, "auto")
+    packages.there = Installed("3.11.4", {"tinyengine": "0.9", "pydantic": "2.11"})
+    assert make_ready(packages, "1.0") == ["1.0: unpacking tinyengine"]
+    assert version_of(packages.redirect(MODULE, "1.0")) == "1.0"
+
+
+def test_requirement_that_the_environment_lacks_asks_for_one_of_its_own(
+    tmp_path: Path, environment: dict[str, str]
+) -> None:
+    make_wheel(tmp_path / "wheels", "1.0", requires=("no-such-thing>=2",))
+    packages = provider(tmp_path, environment, "auto")
+    packages.there = Installed("3.11.4", {"tinyengine": "0.9"})
+    told: list[str] = []
+    with pytest.raises(CannotPrepare, match="no-such-thing"):
+        asyncio.run(packages.make_ready("1.0", told.append))
+    assert "1.0: gets an environment of its own, as the launch's one lacks no-such-thing>=2" in told[0]

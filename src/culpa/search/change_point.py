@@ -18,7 +18,7 @@ LEAST_BITS = 1e-4
 # Trials that confirm an answer beside those that the halving takes.
 CONFIRMING = 2
 # The same for a fault that does not fail each time: the answer must stay for as many trials at its edges.
-CONFIRMING_NOISY = 3
+CONFIRMING_NOISY = 4
 # As many failures in a row leave rates below 55% out (0.55^5 = 5%). Before that a second failure of the first bad
 # version tells more about the answer than a second pass of the last good one, which a rare fault gives by itself.
 FAILURES_IN_A_ROW = 5

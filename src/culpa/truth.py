@@ -14,6 +14,7 @@ from culpa.model.zoo import KnownPlace
 NAME = "schedule.jsonl"
 _Step = Mapping[str, Any]
 _Rule = Callable[[_Step, Sequence[_Step], Mapping[str, Any]], bool]
+OF_SUCH = " of such a block"
 _ORDINALS = {"first": 0, "second": 1}
 
 
@@ -31,12 +32,17 @@ def _decodes(step: _Step) -> int:
 
 def _reused(step: _Step, before: Sequence[_Step], head: Mapping[str, Any]) -> bool:
     """A request begins in a block that warm-up, which has one for each group, or an earlier request has had."""
+    used = _used(before, head)
+    return any(one["start"] == 0 and used.intersection(one["states"]) for one in step["segments"])
+
+
+def _used(before: Sequence[_Step], head: Mapping[str, Any]) -> set[int]:
     used = set(range(1, len(head["groups"]) + 1))
     for earlier in before:
         for one in earlier["segments"]:
             used.update(one["states"])
             used.add(one["last"])
-    return any(one["start"] == 0 and used.intersection(one["states"]) for one in step["segments"])
+    return used
 
 
 RULES: Mapping[str, _Rule] = {
@@ -71,7 +77,8 @@ def begins(place: KnownPlace, folder: Path) -> tuple[str, int]:
     try:
         lines = (folder / NAME).read_text(encoding="ascii").splitlines()
         head, *steps = (json.loads(line) for line in lines)
-        return _layer(place, head), _step(place, head, steps)
+        number = _number(place, head, steps)
+        return _layer(place, head, steps[: number + 1]), int(steps[number]["step"])
     except (OSError, ValueError, KeyError, TypeError, IndexError) as error:
         raise BadSchedule(f"{folder / NAME}: {error}") from None
 
@@ -83,20 +90,39 @@ def right(place: KnownPlace, violation: Violation, folder: Path) -> bool:
     return seen == (place.kind, place.stage, layer, step)
 
 
-def _step(place: KnownPlace, head: Mapping[str, Any], steps: Sequence[_Step]) -> int:
+def _number(place: KnownPlace, head: Mapping[str, Any], steps: Sequence[_Step]) -> int:
     rule = RULES[place.step]
     for number, step in enumerate(steps):
         if rule(step, steps[:number], head):
-            return int(step["step"])
+            return number
     raise ValueError(f"no {place.step}")
 
 
-def _layer(place: KnownPlace, head: Mapping[str, Any]) -> str:
+def _layer(place: KnownPlace, head: Mapping[str, Any], steps: Sequence[_Step]) -> str:
     stage = int(place.stage.removeprefix("PP"))
     partition = head["partition"]
     first = sum(partition[:stage])
     kinds = {layer: group["kind"] for group in head["groups"] for layer in group["layers"]}
-    ordinal, _, kind = place.layer.partition(" ")
-    here = [layer for layer in range(first, first + partition[stage]) if kind in ("", kinds[layer])]
+    ordinal, _, kind = place.layer.removesuffix(OF_SUCH).partition(" ")
+    layers: Sequence[int] = range(first, first + partition[stage])
+    if place.layer.endswith(OF_SUCH):
+        layers = _of_such_a_block(layers, head, steps)
+    here = [layer for layer in layers if kind in ("", kinds[layer])]
     number = here[_ORDINALS[ordinal]]
     return f"model.layers.{number}.{'self_attn' if kinds[number] == 'full_attention' else 'linear_attn'}"
+
+
+def _of_such_a_block(layers: Sequence[int], head: Mapping[str, Any], steps: Sequence[_Step]) -> list[int]:
+    """The layers of groups whose state block, given to a request that begins in the last step, was used before."""
+    *before, last = steps
+    used = _used(before, head)
+    recurrent = [group["layers"] for group in head["groups"] if group["kind"] != "full_attention"]
+    found = {
+        layer
+        for one in last["segments"]
+        if one["start"] == 0
+        for own, block in zip(recurrent, one["states"], strict=True)
+        if block in used
+        for layer in own
+    }
+    return [layer for layer in layers if layer in found]

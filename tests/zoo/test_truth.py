@@ -97,6 +97,13 @@ def test_a_layer_is_found_by_its_stage_and_kind(stage: str, layer: str, name: st
     assert begins(place, schedule(tmp_path, step(1, PLAIN)))[0] == name
 
 
+def test_the_layer_may_be_that_of_the_group_whose_block_was_used_before(tmp_path: Path) -> None:
+    rule = "first request in a block that was used before"
+    place = KnownPlace("freed_state_read", "PP0", "first linear_attention of such a block", rule)
+    folder = schedule(tmp_path, step(1, PLAIN), step(2, segment(states=[20, 9, 21])))
+    assert begins(place, folder) == ("model.layers.1.linear_attn", 2)
+
+
 @pytest.mark.parametrize("field", ["kind", "stage", "layer", "step"])
 def test_all_four_have_to_be_right(field: str, tmp_path: Path) -> None:
     place = KnownPlace("bind_mismatch", "PP0", "first", "first step")

@@ -162,7 +162,8 @@ def _located(experiment: Experiment) -> tuple[str, ...]:
 
 
 def _located_right(fault: KnownFault, experiment: Experiment) -> bool | None:
-    """Whether every finding begins where the table says; what is no fault of state is to be located nowhere."""
+    """Whether the expected sets that were found begin where the table says, and at least one was; what is no fault of
+    state is to be located nowhere."""
     found = {
         tuple(sorted(member.name for member in finding.members)): finding.located
         for finding in experiment.conclusion.findings
@@ -170,8 +171,12 @@ def _located_right(fault: KnownFault, experiment: Experiment) -> bool | None:
     if not fault.located:
         return False if any(found.values()) else None
     folder = Path(experiment.folder)
-    for members, place in zip(fault.expected, fault.located, strict=True):
-        seen = found.get(tuple(sorted(members)))
+    pairs = [
+        (found[tuple(sorted(members))], place)
+        for members, place in zip(fault.expected, fault.located, strict=True)
+        if tuple(sorted(members)) in found
+    ]
+    for seen, place in pairs:
         trial = experiment.trial(seen.trial) if seen is not None else None
         if seen is None or trial is None:
             return False
@@ -180,7 +185,7 @@ def _located_right(fault: KnownFault, experiment: Experiment) -> bool | None:
                 return False
         except BadSchedule:
             return False
-    return True
+    return bool(pairs)
 
 
 def _alike(found: str, expected: str) -> bool:

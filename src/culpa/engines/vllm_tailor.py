@@ -96,8 +96,10 @@ def _mamba_cache_mode(entry: FactorTable, setting: Setting) -> Fitted:
 
 
 def _mamba_ssm_cache_dtype(entry: FactorTable, setting: Setting) -> Fitted:
-    now = setting.level("mamba_ssm_cache_dtype")
-    if now == "auto" and setting.installation.cpu_build and "avx512_bf16" in setting.cpu_flags:
+    now, release = setting.level("mamba_ssm_cache_dtype"), setting.installation
+    # 0.28.0 kept it in the model's type (and died of it); 0.29.0 prints "Reset SSM cache type to float32".
+    anyway = release.cpu_build and release.at_least(0, 29) is not False
+    if now == "auto" and anyway and "avx512_bf16" in setting.cpu_flags:
         return "on this processor the CPU build keeps the state in float32 anyway"
     return entry
 

@@ -141,13 +141,15 @@ class Plant:
         mirror: Mirror,
         flip: Callable[[str, int], None],
     ) -> None:
-        """After a step: a byte of a page that was in use, is on record and not written now; or a NaN in a state."""
+        """After a step: a byte of a page that is on record and that nobody writes now, or a NaN in a state."""
         if not self.once or not layers:
             return
         layer = next(iter(layers))
         if self.fault == "scribble":
-            quiet = (block for block in sorted(recorded) if block not in written and block in mirror.granted)
-            block = next(quiet, None)
+            quiet = [block for block in sorted(recorded, reverse=True) if block not in written]
+            # One that was in use is looked at more often; short requests get the same few again and again.
+            used = [block for block in quiet if block in mirror.granted]
+            block = next(iter(used or quiet), None)
             if block is not None:
                 flip(layer, block)
                 self._say(place=layer, block=block)

@@ -61,6 +61,7 @@ def carry_out(
     """Minimize a run while it is shown, write the page, print the result (unless `printed` is False)."""
     from culpa.minimize import FOLDER, Watcher, minimize
     from culpa.minimize.document import minimization_json
+    from culpa.report.deliver import rewrite_reports
     from culpa.report.minimizing import MinimizeLines, minimization_markdown, print_minimization
     from culpa.written import write_whole
 
@@ -68,6 +69,7 @@ def carry_out(
     lines = MinimizeLines(sys.stderr if as_json or not printed else sys.stdout, quiet=quiet)
     result, interrupted = minimize(folder, options, Watcher(lines.attempt, lines.progress, lines.note))
     write_whole(place / "minimization.md", minimization_markdown(result))
+    rewrite_reports(place.parent)
     with result_printed(f"; it lies in {place}"):
         if as_json:
             sys.stdout.write(minimization_json(result))

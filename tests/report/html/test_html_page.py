@@ -239,6 +239,24 @@ def test_a_comparison_of_another_version_leaves_what_the_run_itself_says(documen
     assert "contrast and no fix" in reading.shown
 
 
+def test_the_smallest_case_stands_with_its_files() -> None:
+    document = {
+        "schema": "culpa.minimization/1",
+        "command": "engine serve -pp 2",
+        "request": "1 request",
+        "rate_sentence": "it failed each time",
+        "thresholds": ["prompt_tokens: fails at 2049, not at 2048"],
+        "control": "",
+        "reruns": [],
+        "files": [["repro.py", "print('<script>')\n"]],
+    }
+    reading = Reading(page(source_of(SOURCES["incident"]().experiment, minimization=document)))
+    assert "smallest-section" in reading.ids()
+    assert "engine serve -pp 2" in reading.shown
+    assert "print('<script>')" in reading.shown
+    assert "fails at 2049, not at 2048" in reading.shown
+
+
 def test_the_place_inside_the_engine_is_told() -> None:
     source = SOURCES["located"]()
     place = source.experiment.conclusion.findings[0].located

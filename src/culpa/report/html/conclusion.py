@@ -14,6 +14,7 @@ from culpa.report.html.mitigations import mitigations
 from culpa.report.html.rates import rates
 from culpa.report.html.surroundings import surroundings
 from culpa.report.markdown import isolate_command
+from culpa.report.smallest import reproduced
 from culpa.report.source import ReportSource
 
 Words = list[tuple[bool, str]]
@@ -28,6 +29,7 @@ def conclusion(source: ReportSource, labels: Labels) -> dict[str, Any]:
     failure_seen = experiment.conclusion.outcome is not ExperimentOutcome.NO_FAILURE
     return {
         "commands": _commands(experiment, labels),
+        "smallest": _smallest(source),
         "findings": _findings(experiment, labels),
         "remarks": _remarks(experiment, labels),
         "mitigation": [labels.say(one) for one in words.mitigation_sentences(experiment)],
@@ -71,6 +73,19 @@ def marked(command: str, other: str) -> Words:
         if first < last:
             found.append((kind != "equal", " ".join(mine[first:last])))
     return found
+
+
+def _smallest(source: ReportSource) -> dict[str, Any] | None:
+    """What a minimization left of the failing case, with its files."""
+    found = reproduced(source.minimization)
+    if found is None:
+        return None
+    return {
+        "command": plain_words(found.command),
+        "request": found.request,
+        "facts": found.facts,
+        "files": found.files,
+    }
 
 
 def _commands(experiment: Experiment, labels: Labels) -> dict[str, Any] | None:

@@ -95,6 +95,7 @@ _SECTIONS = (
     ("excerpt", "root-section", "root_event"),
     ("layout", "layout-section", "layout"),
     ("commands", "commands-section", "commands"),
+    ("smallest", "smallest-section", "smallest"),
     ("inside", "inside-section", "inside"),
     ("", "conclusion-section", "conclusion"),
     ("measured", "mitigation-section", "mitigation"),

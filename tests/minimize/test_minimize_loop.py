@@ -6,8 +6,10 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 from tests.loop.runs import Finished, environment, isolate
 
@@ -59,15 +61,38 @@ def test_only_what_matters_is_left_and_the_files_run(isolated: Path) -> None:
     assert done.result["control"]
     script = isolated / "minimize" / "repro.sh"
     for control, word, code in ((), "FAIL", 1), (("control",), "PASS", 0):
+        port = free_port()
         ran = subprocess.run(
             ["sh", str(script), *control],
-            env={**environment(FAKE_FAULT=FAULT), "PORT": str(free_port())},
+            env={**environment(FAKE_FAULT=FAULT), "PORT": str(port)},
             capture_output=True,
             text=True,
             timeout=100,
             check=False,
         )
         assert (ran.returncode, ran.stdout.split(":")[0]) == (code, word), ran.stdout + ran.stderr
+        assert not speaking_of(port)
+
+
+def test_a_signal_ends_the_script_and_its_engine(isolated: Path) -> None:
+    # After the test above: the files are there.
+    port = free_port()
+    script = isolated / "minimize" / "repro.sh"
+    process = subprocess.Popen(
+        ["sh", str(script)],
+        # A request that never comes back.
+        env={**environment(FAKE_FAULT=FAULT, FAKE_SYMPTOM="hang"), "PORT": str(port)},
+        stdout=subprocess.DEVNULL,
+    )
+    deadline = time.monotonic() + 60
+    while not speaking_of(port) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    process.terminate()
+    assert process.wait(timeout=60) == 2
+    deadline = time.monotonic() + 20
+    while speaking_of(port) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not speaking_of(port)
 
 
 def test_what_was_tried_is_not_tried_again(isolated: Path) -> None:
@@ -128,3 +153,13 @@ def test_bad_input_is_one_line(
     assert done.code == 2
     assert told in done.err
     assert done.err.count("\n") == 1
+
+
+def speaking_of(port: int) -> list[str]:
+    """Processes with this port in their command line that live."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "status"]):
+        line = process.info["cmdline"] or []
+        if str(port) in line and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(" ".join(line))
+    return found

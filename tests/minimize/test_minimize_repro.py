@@ -90,7 +90,7 @@ def test_the_script_is_one_that_a_shell_can_read() -> None:
 
 def test_the_port_is_left_to_the_shell() -> None:
     launch = Launch(("a b", "--port=$PORT", "$PORT"), (("X", "http://h:$PORT/"), ("GONE", None)))
-    assert shell(launch) == """env -u GONE X=http://h:"$PORT"/ 'a b' --port="$PORT" "$PORT\""""
+    assert shell(launch) == """env -u GONE X=http://h:"$PORT"/ setsid 'a b' --port="$PORT" "$PORT\""""
 
 
 @pytest.mark.parametrize(

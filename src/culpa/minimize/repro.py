@@ -97,11 +97,11 @@ def expression_of(event: str) -> str:
 
 
 def shell(launch: Launch) -> str:
-    """The launch for a shell; `$PORT` is left for it to replace."""
+    """The launch for a shell, in a session of its own; `$PORT` is left for the shell to replace."""
     absent = [name for name, value in launch.env if value is None]
     words = ["env", *(word for name in absent for word in ("-u", name))] if absent else []
     words += [f"{name}={_quoted(value)}" for name, value in launch.env if value is not None]
-    return " ".join([*words, *(_quoted(word) for word in launch.argv)])
+    return " ".join([*words, "setsid", *(_quoted(word) for word in launch.argv)])
 
 
 def _quoted(word: str) -> str:

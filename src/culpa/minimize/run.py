@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from culpa.budget import Budget
-from culpa.host import free_port
+from culpa.host import RUN_VARIABLE, end_leftovers, free_port
 from culpa.interrupts import until_interrupted
 from culpa.isolate import Run, kernel_log_file, resumed_run
 from culpa.minimize.case import Case
@@ -249,7 +249,7 @@ class _Work:
                 SCRIPT,
                 *(("control",) if control else ()),
                 cwd=name,
-                env={**kept, "PATH": path, "PORT": str(free_port())},
+                env={**kept, "PATH": path, "PORT": str(free_port()), RUN_VARIABLE: self._run.tag},
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
@@ -257,10 +257,11 @@ class _Work:
             )
             try:
                 out, _ = await process.communicate()
-            except asyncio.CancelledError:
-                process.terminate()  # its trap ends the engine
-                await process.wait()
-                raise
+            finally:
+                # What the script left behind, or what an interruption did.
+                left = end_leftovers(self._run.tag)
+            if left:
+                self._notes.append(f"processes could not be ended: {', '.join(left)}")
             lines = out.decode("utf-8", "replace").strip().splitlines()
             verdicts = [line for line in lines if line.startswith(("PASS", "FAIL", "OTHER"))]
             return (

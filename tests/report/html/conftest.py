@@ -23,9 +23,10 @@ ARGUMENTS = (
 )
 
 
-@pytest.fixture(scope="session")
+# Not for the session: while Playwright is at work, this thread has a running event loop, and nobody else can run one.
+@pytest.fixture(scope="module")
 def browser() -> Iterator["Browser"]:
-    """One browser for all tests; each takes a context of its own."""
+    """One browser for all tests of a module; each takes a context of its own."""
     found = next((path for name in CHROMIUM if (path := shutil.which(name))), None)
     if found is None:
         reason = "no Chromium on this machine (make chromium installs Debian's)"

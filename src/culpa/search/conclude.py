@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from culpa.model import Conclusion, ExperimentOutcome, Finding, Level, Member
-from culpa.search.descent import Straddle, straddles
+from culpa.search.confirm import Confirmation
+from culpa.search.descent import Straddle, own_certainty, straddles
+from culpa.search.evidence import Cell
 from culpa.search.exposure import excluded_rate
 from culpa.search.hypotheses import LARGEST, NEVER
 from culpa.search.options import Options
@@ -17,6 +19,7 @@ from culpa.search.wording import listed, percent, trials
 _WORTH_NAMING = 0.005  # sets below this probability are not listed
 _MOST_NAMED = 5
 _WORTH_A_CONTRAST = 0.05  # probability below which a change that flips the outcome once accuses nobody
+_AGAIN = 2  # failures of a configuration from which on they are no stray ones
 _BEYOND_THE_FACTORS = (
     "the engine's version",
     "the model's files",
@@ -29,6 +32,7 @@ _BEYOND_THE_FACTORS = (
 def conclude(situation: Situation, outcome: ExperimentOutcome, options: Options, why: str = "") -> Conclusion:
     """The conclusion of a search that ends in `outcome`; `why` says what ended it before it was done."""
     findings = tuple(_confirmed(situation, cause, options) for cause in situation.known)
+    findings += tuple(_beside(situation, cell) for cell in unexplained(situation))
     if findings and all(finding.level is Level.CONTRAST for finding in findings):
         outcome = ExperimentOutcome.INCONCLUSIVE
     if outcome is ExperimentOutcome.INCONCLUSIVE and not findings:
@@ -55,6 +59,45 @@ def _confirmed(situation: Situation, cause: Cause, options: Options) -> Finding:
         sufficient=confirmation.sufficient.count,
         necessary=tuple((space.factor(bit).name, cell.count) for bit, cell in confirmation.necessary()),
         conditions=(*Refinement(situation, cause, options).conditions(), *_grounds(situation, cause)),
+    )
+
+
+def unexplained(situation: Situation) -> tuple[Cell, ...]:
+    """Configurations that failed again and again although no set that was found is suspect in them, and that are
+    minimal: with any one of their suspects safe they pass. Whatever a model of all trials makes of it, by their own
+    trials they show a further cause, which may be one that other settings keep away.
+
+    None where nothing was found: then the sets that are left are told with their probabilities.
+    """
+    space = situation.space
+    found = []
+    for cell in situation.evidence.cells if situation.known else ():
+        mask = cell.reading.low
+        if not cell.reading.exact or len(cell.failed) < _AGAIN or cell.passed:
+            continue
+        if any(mask & cause.mask == cause.mask for cause in situation.known):
+            continue
+        members = mask & ~situation.held
+        without = [situation.evidence.at(mask & ~bit) for bit in space.members(members)]
+        if members and all(other.passed and not other.failed for other in without):
+            found.append(cell)
+    return tuple(found)
+
+
+def _beside(situation: Situation, cell: Cell) -> Finding:
+    """A further cause that rests on its own trials: a contrast, with the probability that these alone give it."""
+    confirmation = Confirmation(cell.reading.low & ~situation.held, situation.held, situation.evidence)
+    return Finding(
+        members=_members(situation, confirmation.cause),
+        level=Level.CONTRAST,
+        probability=own_certainty(confirmation),
+        sufficient=confirmation.sufficient.count,
+        necessary=tuple(
+            (situation.space.factor(bit).name, other.count) for bit, other in confirmation.necessary()
+        ),
+        conditions=(
+            "it rests on its own trials: together with other settings as they are, it need not show",
+        ),
     )
 
 
@@ -169,7 +212,7 @@ def _other_sets(situation: Situation) -> Iterator[str]:
     space = situation.space
     if situation.known:
         chance = 1.0 - situation.no_more
-        if chance >= _WORTH_NAMING:
+        if chance >= _WORTH_NAMING and not unexplained(situation):
             yield f"a further cause beside what was found ({percent(chance)})"
     for mask, chance in situation.ranking.top(_MOST_NAMED) if not situation.known else ():
         if mask == NEVER or chance < _WORTH_NAMING:

@@ -50,3 +50,15 @@ def test_a_folder_that_holds_no_run_is_told_in_one_line(
 ) -> None:
     assert _run(["mitigate", str(tmp_path)]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_a_run_without_a_readable_result_is_told_before_anything_is_launched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    isolate(tmp_path / "run", "--patience", "1s", "--quiet")
+    (tmp_path / "run" / "experiment.json").write_text('{"findings": [')
+    assert _run(["mitigate", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert "experiment.json, can't be read: end the run with culpa isolate --resume" in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "run" / "mitigation").exists()

@@ -270,6 +270,7 @@ def test_a_detailed_result_of_vllms_benchmark_gives_lengths_and_times(tmp_path: 
         (b'{"colour": "red"}', "what it asks is unknown"),
         (b"\xff\xfe\x00", "neither a recording nor UTF-8"),
         (b'{"input_lens": [1], "output_lens": [1, 2], "start_times": [1]}', "of one length"),
+        (b'{"input_lens": [1e11], "output_lens": [1], "start_times": [1]}', "at most are made up"),
         (b'{"input_lens": ["x"], "output_lens": [1], "start_times": [1]}', "must be numbers"),
         (b"\x80\x04K\x01.", "no dump of SGLang"),
     ],

@@ -38,8 +38,10 @@ def mitigate(
     """
     from culpa.cli.errors import bad_input
     from culpa.isolate import resumed_run
+    from culpa.report.source import load
 
     with bad_input():
+        load(run)  # what is measured goes into the run's reports: asked before the launches, not after them
         return measure_and_print(
             resumed_run(run, {}), repeats=repeats, most=most, as_json=as_json, quiet=quiet
         )

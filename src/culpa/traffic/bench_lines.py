@@ -25,6 +25,8 @@ _ENDPOINTS: Final = {
 _MOST_BYTES: Final = 2 << 30
 _DETAILED: Final = ("input_lens", "output_lens", "start_times")
 _CHARACTERS_PER_TOKEN: Final = 4
+#: Tokens of all prompts that are made up from lengths: they are held in memory.
+_MOST_MADE_UP: Final = 100_000_000
 _WORDS: Final = ("the", "of", "and", "to", "in", "is", "was", "for", "that", "on", "with", "as")
 
 
@@ -119,6 +121,10 @@ def _detailed(path: Path, result: Mapping[str, Any]) -> Recording:
         isinstance(one, bool) or not isinstance(one, int | float) or not 0 <= one < 1e12 for one in numbers
     ):
         raise BadRecording(f"{path}: start_times, input_lens and output_lens must be numbers of at least 0")
+    if sum(inputs) > _MOST_MADE_UP:
+        raise BadRecording(
+            f"{path}: input_lens are {sum(inputs):,.0f} tokens in all; prompts of {_MOST_MADE_UP:,} at most are made up"
+        )
     seconds = _column(result, "latencies", count)
     errors = _column(result, "errors", count)
     chat = "chat" in f"{result.get('endpoint_type', '')}{result.get('backend', '')}"

@@ -116,7 +116,12 @@ def create_run(folder: Path, header: Mapping[str, Any]) -> Journal:
         raise BadRunFolder(f"can't make the run folder {str(folder)[:200]}: {error.strerror}") from None
     journal = Journal(folder)
     journal.lock()
-    journal.append("run", schema=JOURNAL_SCHEMA, **header)
+    try:
+        journal.append("run", schema=JOURNAL_SCHEMA, **header)
+    except OSError:  # such as a full disk: a journal without a header would be in the way of the next attempt
+        (folder / JOURNAL).unlink(missing_ok=True)
+        journal.release()
+        raise
     return journal
 
 

@@ -1,5 +1,7 @@
 """The journal survives a kill at any byte, and says so when it is damaged otherwise."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
@@ -97,3 +99,17 @@ def test_an_entry_of_another_shape_is_damage(elapsed: object, tmp_path: Path) ->
     entry = {"kind": "trial_started", "id": elapsed, "elapsed": elapsed}
     with pytest.raises(BadRunFolder, match="the journal is damaged"):
         Record(Journal(tmp_path), [entry])
+
+
+def test_a_full_disk_at_the_beginning_leaves_nothing_in_the_way_of_the_next_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            create_run(tmp_path, {"started": "x"})
+    create_run(tmp_path, {"started": "y"})
+    assert open_run(tmp_path)[1]["started"] == "y"

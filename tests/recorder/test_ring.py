@@ -1,5 +1,6 @@
 """The ring on disk: what it keeps, what it lets go, and that a torn end loses nothing before it."""
 
+import errno
 import json
 import os
 import resource
@@ -173,3 +174,17 @@ def test_fields_of_the_wrong_kind_do_no_harm(tmp_path: Path) -> None:
     assert one.path == "/"
     assert one.outcome == "unanswered"
     assert one.status is None
+
+
+def test_a_full_disk_at_the_beginning_leaves_nothing_in_the_way_of_the_next_attempt(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        with pytest.raises(OSError, match="No space left"):
+            Ring(tmp_path, Keep(), {})
+    assert not list(tmp_path.iterdir())
+    Ring(tmp_path, Keep(), {}).seal(0.0, "stopped")

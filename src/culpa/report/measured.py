@@ -2,7 +2,7 @@
 
 from culpa.model.mitigation import METRICS, Measured, Metric, Mitigation
 from culpa.report.markup import Markdown, code, table
-from culpa.report.mitigation import SCHEMA, ratio_text, value_text
+from culpa.report.mitigation import parse_mitigation, ratio_text, value_text
 from culpa.report.source import ReportSource
 
 TITLES: dict[str, dict[str, str]] = {
@@ -31,18 +31,7 @@ TITLES: dict[str, dict[str, str]] = {
 
 def measured(source: ReportSource) -> Mitigation | None:
     """The comparison that the run holds; None where it holds none, or one of another version."""
-    from pydantic import TypeAdapter, ValidationError
-
-    document = source.mitigation
-    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
-        return None
-    try:
-        found: Mitigation = TypeAdapter(Mitigation).validate_python(
-            {name: value for name, value in document.items() if name != "schema"}
-        )
-    except ValidationError:
-        return None
-    return found
+    return parse_mitigation(source.mitigation)
 
 
 def measured_table(found: Mitigation, language: str = "en") -> Markdown:

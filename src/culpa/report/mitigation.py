@@ -1,7 +1,7 @@
 """The comparison of what keeps a failure away: printed, and as `mitigation.json` (schema culpa.mitigation/1)."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,16 +40,25 @@ def write_mitigation(found: Mitigation, folder: Path) -> Path:
     return path
 
 
-def read_mitigation(folder: Path) -> Mitigation | None:
-    """What a run's folder holds of it; None where nothing was measured, or by another culpa."""
+def parse_mitigation(document: Any) -> Mitigation | None:
+    """What a document of `mitigation.json` holds; None where there is none, or one of another version."""
     from pydantic import TypeAdapter, ValidationError
 
+    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
+        return None
+    plain = {name: value for name, value in document.items() if name != "schema"}
     try:
-        content: Any = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        if not isinstance(content, dict) or content.pop("schema", None) != SCHEMA:
-            return None
-        return TypeAdapter(Mitigation).validate_python(content)
-    except (OSError, ValueError, RecursionError, ValidationError):
+        found: Mitigation = TypeAdapter(Mitigation).validate_python(plain)
+    except ValidationError:
+        return None
+    return found
+
+
+def read_mitigation(folder: Path) -> Mitigation | None:
+    """What a run's folder holds of it; None where nothing was measured, or by another culpa."""
+    try:
+        return parse_mitigation(json.loads((folder / FILE).read_text(encoding="utf-8")))
+    except (OSError, ValueError, RecursionError):
         return None
 
 

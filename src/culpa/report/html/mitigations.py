@@ -1,6 +1,6 @@
 """What keeps the failure away for the time being, with its price: a table of ratios, and a command for each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
 from typing import Any
 
@@ -10,7 +10,7 @@ from culpa.model.mitigation import METRICS, MORE_IS_BETTER, Measured, Metric, Mi
 from culpa.report.html.labels import Labels
 from culpa.report.html.links import safe_link
 from culpa.report.html.svg import Svg
-from culpa.report.mitigation import SCHEMA, command_lines, ratio_text, sentences, value_text
+from culpa.report.mitigation import command_lines, parse_mitigation, ratio_text, sentences, value_text
 from culpa.report.words import listing
 
 _WIDTH, _HEIGHT = 110.0, 14.0
@@ -18,23 +18,9 @@ _WIDTH, _HEIGHT = 110.0, 14.0
 _END = log(4.0)
 
 
-def stored_mitigation(document: Any) -> Mitigation | None:
-    """What a run's `mitigation.json` holds; None where there is none, or one of another version."""
-    from pydantic import TypeAdapter, ValidationError
-
-    if not isinstance(document, Mapping) or document.get("schema") != SCHEMA:
-        return None
-    try:
-        plain = {name: value for name, value in document.items() if name != "schema"}
-        found: Mitigation = TypeAdapter(Mitigation).validate_python(plain)
-    except ValidationError:
-        return None  # the run's own sentences on it stand in its place
-    return found
-
-
 def mitigations(document: Any, labels: Labels) -> dict[str, Any] | None:
     """The comparison for the page; None where nothing was measured."""
-    found = stored_mitigation(document)
+    found = parse_mitigation(document)
     if found is None:
         return None
     return {
